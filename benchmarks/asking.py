@@ -1,9 +1,9 @@
 """Sends requests of several kinds from a separate process, each kind at a steady rate and at its scheduled times.
 
-A response time counts from the scheduled time of its request. Each kind is given as `name=rate=file`; the file holds
-requests separated by NUL, each of which is sent once, in order. Requests of a kind with rate 0 are sent one after
-another. The program prints "ready". Then, for each line that it reads, which is a number of seconds, it measures for
-that long and prints a line of JSON: `milliseconds` and `failures` by name.
+A response time counts from the scheduled time of its request. Each kind is given as `name=rate=file`; the file contains
+requests separated by NUL; each is sent once, in order. Requests of a kind with rate 0 are sent one after another. The
+program prints "ready". Then it reads numbers of seconds, one per line; for each, it measures for that long and prints a
+line of JSON: `milliseconds` and `failures` by name.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ MOST_SECONDS: Final = 30
 
 @dataclass
 class Answers:
-    """The milliseconds until each answer or time-out of one kind, and the failures: everything but status 2xx."""
+    """The milliseconds until each answer or timeout of one kind, and the failures: all results except status 2xx."""
 
     milliseconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)

@@ -46,7 +46,7 @@ VISITS_OF_BODY: Final = 10_000
 RULES: Final = 100
 """Number of shipped redirects, each of the maximum size: 25 MB in total."""
 ATTACHMENTS: Final = 50
-"""Number of jobs to which redirects are attached again and again."""
+"""Number of jobs to which redirects are attached repeatedly."""
 WRITERS: Final = tuple(f"writer-{number}" for number in range(8))
 """Names of organizations that create jobs: several, since each may have at most 100 open jobs of a type."""
 PAGES: Final = 600
@@ -63,7 +63,7 @@ class Measured(TypedDict):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of request that the neighbour sends, each made from its number."""
+    """A kind of request that the neighbour sends. `make` builds each request from its number."""
 
     rate: float
     """Requests per second, independent of answers; 0: sequential."""
@@ -76,7 +76,7 @@ class Attack:
 
     name: str
     requests: Callable[[Secrets], Iterable[bytes]]
-    """Requests, sent one after another; they may be unfinished."""
+    """Requests, sent one after another; their bodies may be unfinished."""
     connections: int
     sources: int = 1
     patience: float = 0
@@ -223,7 +223,7 @@ def _with_jobs(root: Path, secrets: Secrets) -> Secrets:
 
 
 def _approved(jobs: Jobs, code: str, *, is_link: bool) -> str:
-    """Create an approved job about the path of a code, and return its id."""
+    """Create an approved job about the path of a short code, and return its ID."""
     job = blank_job(HOSTILE, f"type of {code}", f"Redirect {code}", utc_now())
     job = replace(job, path=f"/{code}", short_code=code if is_link else None, domain="go.example.com")
     made = jobs.create(job, *_by())

@@ -42,7 +42,7 @@ class Bar:
     visits: int = 0
     is_aim: bool = False
     aim: float | None = None  # stricter than the bar; missing it fails nothing
-    enough: float | None = None  # our own figure, in its unit, that keeps the bar whatever the ratio
+    enough: float | None = None  # a value of our own figure that meets the bar whatever the ratio
 
     def __str__(self) -> str:
         limit = f"≤ {self.most:g}" if self.most is not None else f"≥ {self.least:g}"
@@ -108,7 +108,7 @@ BARS: Final = (
     Bar("cold dashboard over HTTP, live", IDLE, most=2),
     Bar("cold dashboards refused, live", most=0),
     Bar("files of an open day, live, most", most=24, aim=16),
-    Bar("visits without a file, live, most", most=200_000),  # of 20 seconds
+    Bar("visits without a file, live, most", most=200_000),  # the visits of 20 seconds
     Bar("months not counted, live, in the end", most=0),
     Bar("server memory, live, most", most=450),  # MB
     Bar("small answers, p99, live", most=50),  # ms

@@ -53,7 +53,7 @@ class Quality:
 
 
 def quality(question: str, who: str, labels: Sequence[bool], predictions: Sequence[bool]) -> Quality:
-    """Compare the requests found with the labelled requests."""
+    """Return the precision and recall of the predictions, compared with the labels."""
     right = sum(label and one for label, one in zip(labels, predictions, strict=True))
     return Quality(question, who, sum(labels), right / max(1, sum(predictions)), right / max(1, sum(labels)))
 
@@ -83,8 +83,8 @@ def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
 
 
 def logged_shares() -> dict[tuple[str, str], Share]:
-    """Return the precision and recall for bots, over the lines of public logs of 2024-26, of our rules and of a public
-    list, for each half of the repositories.
+    """Return the precision and recall for bots over the lines of public logs of 2024-26, by half of the repositories
+    and by classifier: our rules, or a public list.
     """
     classifier, shares = Classifier(), {}
     everything = list(logged())

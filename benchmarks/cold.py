@@ -23,7 +23,7 @@ Way = Callable[[], float]
 
 
 def cold(setting: Setting) -> Iterator[Figure]:
-    """Measure the dashboard, of all links and of one link, and each answer alone, at every size."""
+    """Measure the dashboard (of all links, and of one link) and each answer alone, at every size."""
     smallest = setting.worlds[0]
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:

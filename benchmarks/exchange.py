@@ -1,4 +1,4 @@
-"""A load driver's keep-alive connection: one request at a time, and its whole answer."""
+"""A load driver's keep-alive connection, which sends one request at a time and receives the whole answer."""
 
 import asyncio
 import contextlib
@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 Answered = Callable[[bytes | None], None]
-"""Takes the bytes of a whole answer with its header; None if the server closed the connection instead."""
+"""A callback for the bytes of a whole answer with its header; None if the server closed the connection instead."""
 
 _RANDOM = random.Random(1)
 
 
 class Exchange(asyncio.Protocol):
-    """A connection to a server. `is_open` is true from its start until it is closed or lost."""
+    """A connection to a server. `is_open` tells whether it is established, and not closed or lost."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -24,7 +24,7 @@ class Exchange(asyncio.Protocol):
         self._answered: Answered | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Allow requests."""
+        """Mark the connection as open."""
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
@@ -37,7 +37,7 @@ class Exchange(asyncio.Protocol):
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the answer on once it is complete."""
+        """Pass the answer to the callback once it is complete."""
         self._buffer += data
         head = self._buffer.find(b"\r\n\r\n")
         if head < 0:
@@ -51,7 +51,7 @@ class Exchange(asyncio.Protocol):
         self._finish(answer)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Tell the waiting caller that there is no answer."""
+        """Mark the connection as closed, and pass None to the waiting callback."""
         self.is_open = False
         self._finish(None)
 
@@ -105,7 +105,7 @@ def post_request(path: str, key: str, body: bytes) -> bytes:
 
 
 def header(method: str, path: str, key: str) -> bytes:
-    """Return the first lines of a request with a new source address, without the empty line at the end."""
+    """Return the request line and headers, with a new source address, without the empty line at the end."""
     return with_source(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n".encode())
 
 

@@ -1,4 +1,4 @@
-"""Measures fairness: an organization alone, then next to busy or hostile ones, and its hooks next to hung hooks."""
+"""Measures fairness: answers without and with a busy or hostile neighbour, and hooks next to hung hooks."""
 
 import socket
 import threading
@@ -24,7 +24,7 @@ from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
 
 HOSTILE: Final = 8
-"""Number of organizations with MAX_HOOKS jobs, and as many hooks to receivers that accept but never respond."""
+"""Number of organizations with MAX_HOOKS jobs and as many hooks, to receivers that accept but never respond."""
 PAUSES: Final = (0, 2, 3, 3, 3, 3, 3, 3)
 """Seconds before each message of the ninth organization: together longer than the 15 seconds of an attempt."""
 UNDER_WAY: Final = 64

@@ -33,7 +33,7 @@ def figure(case: str, unit: str, values: list[float], visits: int = 0) -> Figure
 
 
 def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int = 0) -> list[Figure]:
-    """Return the figures of our own runs and of each peer's runs."""
+    """Return the figure of our own runs, and the figure of each peer's runs with our ratio to the peer."""
     ours = samples[OURS]
     figures = [figure(case, unit, ours, visits)]
     for who, theirs in samples.items():

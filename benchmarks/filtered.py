@@ -25,7 +25,7 @@ _WORDS: Final = {
     "referrer": "SELECT referrer, count(*) FROM visits_in_scope WHERE referrer IS NOT NULL GROUP BY ALL",
     "path": "SELECT path, count(*) FROM visits_in_scope WHERE path <> '' GROUP BY ALL",
 }
-"""A filter, with the query for its words and the number of visits for each word."""
+"""For each filter, the query for its words and the number of visits for each word."""
 _RANKS: Final = (1, 10)
 _FEW: Final = 1_000_000
 

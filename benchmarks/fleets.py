@@ -56,7 +56,7 @@ Request = tuple[int, float, str, int, str]
 
 @dataclass(frozen=True)
 class Fleet:
-    """Requests of one kind."""
+    """The requests of one group of people or machines."""
 
     name: str
     is_person: bool
@@ -64,7 +64,7 @@ class Fleet:
 
 
 def fleets(seed: int = 1) -> Iterator[Fleet]:
-    """Yield all fleets, those of people first."""
+    """Yield all fleets, people first."""
     random = Random(seed)
     yield from _people(random)
     yield from _machines(random)
@@ -124,13 +124,13 @@ def _people(random: Random) -> Iterator[Fleet]:
 
 def _machines(random: Random) -> Iterator[Fleet]:
     morning = 9 * 3600
-    yield Fleet("a scanner of mail that opens links before people do", False, tuple(
+    yield Fleet("a mail scanner that opens links before people do", False, tuple(
         _follow(random, 4000 + number % 40, morning + number / 10, _OLD, LINKS[0]) for number in range(600)
     ))  # fmt: skip
-    yield Fleet("a gateway of mail that opens all links of a message within five seconds", False, tuple(
+    yield Fleet("a mail gateway that opens all links of a message within five seconds", False, tuple(
         _open(random, 4050 + message % 40, message, code) for message in range(600) for code in MESSAGE
     ))  # fmt: skip
-    yield Fleet("a gateway of mail that opens each link from another address", False, tuple(
+    yield Fleet("a mail gateway that opens each link from another address", False, tuple(
         _open(random, 5100 + random.randrange(400), message, code) for message in range(600) for code in MESSAGE
     ))  # fmt: skip
     yield Fleet("600 links in twenty minutes by an old browser", False, tuple(
@@ -155,7 +155,7 @@ def _machines(random: Random) -> Iterator[Fleet]:
     yield Fleet("a guesser of codes from 200 addresses, three each", False, tuple(
         _follow(random, 4700 + number % 200, 3600 + 20 * number, _NEW, f"y{number:03}") for number in range(600)
     ))  # fmt: skip
-    yield Fleet("a scanner whose probes are a few among its paths", False, tuple(
+    yield Fleet("a scanner with a few probes among its paths", False, tuple(
         _follow(random, 5000, 5000 + number, _NEW, ".env" if number == 7 else LINKS[number]) for number in range(25)
     ))  # fmt: skip
     yield Fleet("a monitor that follows one link every five minutes", False, tuple(

@@ -32,8 +32,8 @@ from service.jobs.findings import Cause, causes_of
 
 HERE: Final = Path(__file__).parent
 LABELS: Final = ("useful", "doubtful", "misleading")
-"""Useful: the finding is true, and the owner would do something about it. Misleading: the finding is false, or makes
-the owner do something that does not help."""
+"""Useful: the finding is true, and the owner would do something about it. Misleading: the finding is false, or leads
+the owner to do something that does not help."""
 UNREAD: Final = "unread"
 
 
@@ -44,7 +44,7 @@ class LogFile(NamedTuple):
     repository: str
     commit: str
     path: str
-    domain: str  # of its lines; "": the lines have it
+    domain: str  # the domain of all lines; "": each line names it
     sha256: str
 
 
@@ -76,8 +76,9 @@ def rows_of(name: str) -> Iterator[list[str]]:
 
 
 def content_of(file: LogFile, folder: Path) -> bytes | None:
-    """Return the lines of a part of a log; None if the clone or its commit is missing. Raises BadParameter if the file
-    has changed.
+    """Return the decompressed lines of a part of a log; None if the clone or its commit is missing.
+
+    Raises BadParameter if the file has changed.
     """
     clone = folder / file.repository
     if not clone.is_dir():
@@ -94,7 +95,7 @@ def causes_in(files: Mapping[LogFile, bytes], scratch: Path) -> list[Cause]:
     """Return the detectors' findings in a log as of the day after its last day, by cause."""
     with closing((lake := Lake(scratch / "lake", create=True)).manifest):
         importer = Importer(lake)
-        for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # one import takes less time
+        for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # one import is faster
             parts = (content for file, content in files.items() if file.domain == domain)
             path = scratch / f"{number}.log"
             path.write_bytes(b"".join(parts))

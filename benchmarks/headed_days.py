@@ -1,17 +1,18 @@
 """Visitor-days from three public Caddy access logs that record TLS and request headers, as counts and facts.
 
-headed_days.tsv.gz has rows like those of visitor_days.py, plus the headers that the visitor sent that day, and how many
-others on the domain sent them. One reader labelled 236 visitor-days in their context before any verdict was known: up
-to 40 from each domain of a hospital's server (2026, ten domains), 60 from a password manager behind Cloudflare (2023),
-and both visitor-days of a game in development (2026), drawn at random from those that were classified as people when
-they landed. The rows are the 156 that are still classified as people when the signals of headers, networks and late
-browsers are ignored. The criteria are those of visitor_days.py, with two more: requests for data by an open application
-count as a session, and a visitor that sends only half of the headers is a machine.
+headed_days.tsv.gz has rows as in days.tsv.gz (visitor_days.py), plus the headers that the visitor sent that day, and
+how many others on the domain sent them. One reader labelled 236 visitor-days in their context before any verdict was
+known: up to 40 from each domain of a hospital's server (2026, ten domains), 60 from a password manager behind
+Cloudflare (2023), and both visitor-days of a game in development (2026), drawn at random from the visitor-days that
+were classified as people when they landed. The rows are the 156 that are still classified as people when the signals of
+headers, networks and late browsers are ignored. The criteria are the same as in visitor_days.py, with two more:
+requests for data by an open application count as a session, and a visitor that sends only half of the headers is a
+machine.
 
 Nearly all of the people here are the owners: about six with a current Chrome, and one with Firefox. The rules for
-headers were chosen on other logs, and the rules for networks on other sites. For visitors to the password manager
-other than its owners, the networks are those of iporigin 1.1.2 only, since its log was no longer at hand when
-hosting.toml was made; with those of the downloaded list instead, the same visitor-days count as people's.
+headers were chosen on other logs, and the rules for networks on other sites. For visitors to the password manager other
+than its owners, the networks come from iporigin 1.1.2 only, since its log was no longer available when hosting.toml was
+made; with networks from the downloaded list instead, the same visitor-days count as people's.
 """
 
 import json
@@ -39,16 +40,16 @@ class HeadedDay(NamedTuple):
 
 
 def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
-    """Yield the rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
+    """Yield the rows of the file, with networks from iporigin and hosting.toml, and optionally from the list."""
     for site, about, (*cells, serves, fetch, fetching, language, speaking, user_agent) in rows_of(FILE):
         day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
         yield HeadedDay(day, bool(int(serves)), fetch, int(fetching), language, int(speaking))
 
 
 def lines_of(one: HeadedDay, number: int) -> Iterator[str]:
-    """Yield a visitor-day on its own domain, as lines of a log with headers; its first request has a campaign.
+    """Yield the log lines of a visitor-day, with headers, on a separate domain. Its first request has a campaign.
 
-    If the domain serves no page, the other rows of that day are the visitors to other domains.
+    If the domain serves no page, requests by other visitors are refused (403), since they were to other domains.
     """
     for request in requests_of(one.day):
         is_own = request.visitor == 0

@@ -1,9 +1,9 @@
 """Sends as many requests from a few sources as the rate limit allows, from a separate process.
 
-The file has requests without their source address, separated by NUL. Each source has CONNECTIONS connections, or the
-given number, which send the next request after each answer, and wait for a second, or the given time, after a refusal.
-If a number of seconds is given, they hang up on requests that take longer. The program prints "ready" when it
-begins, and after SIGTERM one line of JSON: the number of answers by status.
+The file contains requests without their source address, separated by NUL. Each source has CONNECTIONS connections, or
+the given number. A connection sends the next request after each answer, and waits for a second, or the given time,
+after a refusal. If a patience in seconds is given, it hangs up on requests that take longer. The program prints "ready"
+when it begins, and after SIGTERM one line of JSON: the number of answers by status.
 """
 
 import asyncio

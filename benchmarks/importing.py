@@ -36,8 +36,8 @@ class Ran(NamedTuple):
 
 
 def importing(setting: Setting) -> Iterator[Figure]:
-    """Import a million lines. If the largest world is as large, also import ten million lines once, to measure
-    memory.
+    """Import a million lines. If the largest world has at least ten million visits, also import ten million lines
+    once, to measure memory.
     """
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")

@@ -1,4 +1,4 @@
-"""Measures judging: what it adds to the merge of a day, and its memory for a very large day."""
+"""Measures judging: the time that it adds to the merge of a day, and its memory for a very large day."""
 
 import re
 import shutil
@@ -30,7 +30,7 @@ _DATE: Final = re.compile(r"\[\d\d/\w{3}/\d{4}:")
 
 
 def judging(setting: Setting, lines: int = LINES, large: int = LARGE_DAY) -> Iterator[Figure]:
-    """Merge a day's files like those of an open day, then merge and judge them like those of a past day."""
+    """Merge a day's files as on an open day; then, from the same state, merge and judge them as on a past day."""
     day = _lake_of_a_day(setting, lines)
     samples: dict[str, list[float]] = {OURS: [], ALONE: []}
     for _ in range(RUNS):

@@ -38,7 +38,7 @@ _ASKED: Final = {
 
 
 EDITED: Final = (5, 50_000, LINKS)
-"""Numbers of links in lakes where some links are edited."""
+"""Numbers of links in the lakes in which links are edited."""
 EDITS: Final = 100
 EDIT_VISITS: Final = 20_000
 
@@ -109,7 +109,7 @@ def _put(port: int, path: str, key: str, body: bytes) -> None:
 
 
 def _paths(lake: Lake, visits: int) -> Iterator[Figure]:
-    """Measure the page of paths on a new server, and the memory that it takes."""
+    """Measure the page of paths on a new server, and the server's peak memory."""
     taken, memory = [], []
     for _ in range(RUNS):
         with server(lake.root) as (port, process):

@@ -66,7 +66,7 @@ def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Itera
 
 
 def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """Yield the requests in a log in the form in which a server reports them, without their times."""
+    """Yield the requests in a log as a server would report them, without their times."""
     for line in lines:
         match = _LINE.match(line)
         if match:
@@ -83,7 +83,7 @@ def _seconds_until_seen(port: int, key: str, scratch: Path) -> float:
     load(port, "/visits", key, 1, 1, body)
     begun = time.perf_counter()
     today = datetime.now(UTC).date()
-    for back in range(30_000):  # each start day makes another scope, which is not cached
+    for back in range(30_000):  # each start day is a new scope, which is not cached
         scope = f"short_code={name}&start_date={today - timedelta(days=back)}&end_date={today}"
         if json.loads(get(port, f"/analytics/traffic-overview?{scope}", key))["total_visits"]:
             break

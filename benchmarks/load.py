@@ -47,7 +47,7 @@ class _Run:
         )
         self._bodies = [b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies] or [b"\r\n"]
         self._status = b"202" if bodies else b"200"
-        self._random = random.Random()  # other sources in each run, since each is limited by the minute
+        self._random = random.Random()  # new sources in each run, since each has a rate limit
         self.seconds: list[float] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.expected = requests

@@ -1,4 +1,4 @@
-"""User agents from public access logs of 2024-26, with their numbers of lines and the kinds of their senders.
+"""User agents from public access logs of 2024-26, with the number of lines and the kind of sender for each.
 
 user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
 begin with # name the repositories, their commits and their half: the rules were learned from one half, and their
@@ -7,12 +7,12 @@ other owners, were read; one exception (Coc Coc's `Chrome/48.2`) was learned fro
 thirds of the learned lines. User agents that contain addresses were dropped.
 
 A row is labelled by a grammar of browsers' user agents, by the package isbot or, where neither decides, by hand, from
-the requests of its clients. The author of the rules did this, so read the figures as an upper bound. Genuine user
-agents of browsers that a scanner borrows count as people's, since only the path gives the scanner away. Until there
-were rules for them, 43 rows (976 lines) with versions that no browser ever had (releases.toml), and 81 rows (1,108
-lines) with other user agents that no browser sends (forged.toml, and Firefox's engine), were labelled people's: the
-figures say nothing about these. 19,815 lines of media players are set aside. Before these rules, recall was 0.9845
-(report, then with one more repository) and 0.9708 (learn).
+the requests of its clients. The author of the rules did this, so read the figures as an upper bound. Genuine browser
+user agents that scanners borrow count as people's, since only the path gives a scanner away. Until there were rules for
+them, 43 rows (976 lines) with versions that no browser ever had (releases.toml), and 81 rows (1,108 lines) with other
+user agents that no browser sends (forged.toml, and Firefox's engine), were labelled people's: the figures say nothing
+about these. 19,815 lines of media players are set aside. Before these rules, recall was 0.9845 (report, then with one
+more repository) and 0.9708 (learn).
 """
 
 import gzip
@@ -30,7 +30,7 @@ class Logged(NamedTuple):
     half: str  # learn, report
     year: int
     lines: int
-    label: str  # automaton, person, aside (players of media: neither answer is wrong)
+    label: str  # automaton, person, aside (media players: neither answer is wrong)
     user_agent: str
 
 

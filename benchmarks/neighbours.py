@@ -75,7 +75,7 @@ class _Times:
 
 
 def neighbours(setting: Setting) -> Iterator[Figure]:
-    """Measure the neighbour's cached and uncached answers, alone and during each attack, by one source and by ten."""
+    """Measure the neighbour's cached and uncached answers, alone and during each attack, from 1 or 10 sources."""
     root = setting.scratch / "neighbours"
     shutil.copytree(lake_of_two(setting), root)
     secrets = secrets_of(root)
@@ -97,7 +97,7 @@ def neighbours(setting: Setting) -> Iterator[Figure]:
 def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
     worst = {OURS: [percentile_99(beset.cached)], QUIET: [percentile_99(quiet.cached)]}
     yield from beside(f"another's cached, p99, {case}", "ms", worst)
-    median = sorted(quiet.uncached)[len(quiet.uncached) // 2]  # each other median is compared with it
+    median = sorted(quiet.uncached)[len(quiet.uncached) // 2]  # each answer during the attack is compared with it
     as_many = [median] * len(beset.uncached)
     yield from beside(f"another's uncached, {case}", "ms", {OURS: beset.uncached, QUIET: as_many})
     yield figure(f"another's unanswered, {case}", "questions", [beset.unanswered])
@@ -160,8 +160,8 @@ def _days(number: int) -> str:
 
 
 def lake_of_two(setting: Setting) -> Path:
-    """Return a lake with two organizations, each with half of the visits, and one of them with many links; the lake is
-    kept.
+    """Return a kept lake of two organizations, each with half of the visits. The hostile organization also has many
+    links.
     """
     root = setting.kept / f"lake-neighbours-{setting.sizes[0]}"
     lake = Lake(root, create=True)

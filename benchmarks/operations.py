@@ -23,7 +23,7 @@ _OLDER: Final = "older"
 
 
 def operations(setting: Setting) -> Iterator[Figure]:
-    """Run each operation once on a lake as large as the largest; yield its duration and its peak memory."""
+    """Run each operation once on a lake of the largest size; yield its duration and its peak memory."""
     world = setting.worlds[-1]
     lake, backup = setting.scratch / "lake", setting.scratch / "backup"
     shutil.copytree(world.lake.root, lake)
@@ -63,7 +63,7 @@ def _a_visitor(lake: Lake) -> int:
 
 
 def _of_older_rules(setting: Setting, visits: int) -> Path:
-    """Return a kept lake in which older rules classified all visits."""
+    """Return the folder of a kept lake with all visits marked as classified by older rules."""
     lake = Lake(setting.kept / f"lake-older-{visits}", create=True)
     land_organization(lake, ORGANIZATION, Sample(visits, LAST_DAY, DAYS), change=classified_by_older_rules)
     compact(lake)

@@ -23,7 +23,7 @@ VISITS: Final = 50
 SHARE: Final = 0.1
 """Share of events among the visits."""
 OTHERS: Final = 5
-"""Number of subjects other than the judged one."""
+"""Number of control subjects in each trial."""
 SUBJECTS: Final = 20
 """Number of subjects from which the worst is chosen; the rest are its control."""
 SHIPPED: Final = date(2026, 6, 1)
@@ -31,7 +31,7 @@ _COVERED: Final = frozenset(SHIPPED + timedelta(days=number) for number in range
 _NUMBERS: Final = (*range(-DAYS_BEFORE, 0), *range(1, LAST_DAY + 1))
 
 Model = Callable[[Random, int], tuple[int, int]]
-"""Generates the events and visits of a day from its number, which is negative before shipping."""
+"""A function that returns the numbers of events and visits of a day; the day's number is negative before shipping."""
 CLOSING: Final = DETECTORS["server_errors"]
 SAYING: Final = DETECTORS["search_errors"]
 WANTED: Final = DETECTORS["referral_drop"]
@@ -39,7 +39,7 @@ WANTED: Final = DETECTORS["referral_drop"]
 
 
 def outcomes(_: Setting) -> Iterator[Figure]:
-    """Run all trials, which need no lake."""
+    """Run all trials, and yield their figures. They need no lake."""
     for name, (model, others, kind) in NOTHING_DONE.items():
         yield from _wrong(name, [_tried(trial, model, others, kind) for trial in range(TRIALS)])
     for deviation in (0.3, 0.6):
@@ -107,14 +107,14 @@ def together(number: int, model: Model) -> Model:
 
 
 def flooded(chance: Random, day: int) -> tuple[int, int]:
-    """Add a visitor after the day of shipping, who makes only successful requests, three of which count per day."""
+    """Model a visitor who comes after shipping and makes only successful requests, three of which count per day."""
     events, visits = independent(steady)(chance, day)
     return events, visits + (3 if day > 0 else 0)
 
 
 def campaign(chance: Random, day: int) -> tuple[int, int]:
-    """Add a campaign that doubled the people until shipping; AI products sent one in ten of them, and only these
-    count.
+    """Model a campaign that doubled the number of people until shipping. AI products sent one in ten of them, and only
+    these count.
     """
     events, visits = independent(steady)(chance, day)
     return events, visits + (poisson(chance, VISITS / 10) if day < 0 else 0)
@@ -197,8 +197,8 @@ def _judged(days: list[DayCount], others: list[list[DayCount]], kind: JobKind) -
 
 
 def _worst(deviation: float, kind: JobKind) -> list[JobOutcome]:
-    """Return the outcomes for the subject with the most earlier events. The logarithm of each subject's share drifts
-    with this deviation.
+    """Return each trial's outcome for the subject with the most events before shipping. The logarithm of each subject's
+    share drifts with this deviation.
     """
     found = []
     for trial in range(TRIALS):
@@ -210,7 +210,7 @@ def _worst(deviation: float, kind: JobKind) -> list[JobOutcome]:
 
 
 def _drifting(chance: Random, deviation: float) -> Model:
-    """Return a model with a drifting share: each week's logarithm is half the previous week's plus noise."""
+    """Return a model with a drifting share: each week's log-deviation is half the previous week's, plus noise."""
     level, levels = 0.0, dict[int, float]()
     for week in range(-DAYS_BEFORE // 7, LAST_DAY // 7 + 1):
         level = 0.5 * level + sqrt(0.75) * chance.gauss(0, deviation)

@@ -50,9 +50,9 @@ from service.reports.answers import Answers
 from service.reports.cache import AnswerCache
 
 DAYS: Final = 30
-"""Days of a cold view: few enough for a previous period, which the Overview compares them with."""
+"""Number of days in a cold view: few enough that the previous period, shown for comparison, also has visits."""
 COLD_VIEWS: Final = 8
-"""Number of cold views to measure: as many as there are periods that none has answered."""
+"""Number of cold views of each kind: all three kinds, with one warm-up each, need 27 of the 29 uncached periods."""
 RENDERINGS: Final = 50
 _LOADED: Final = re.compile(r'(?:href|src)="([^"#]*/static/[^"#]+)')
 _ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
@@ -71,7 +71,7 @@ def pages(setting: Setting) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class Browser:
-    """Requests pages from a server with the cookie of a session; each request has its own source address."""
+    """A client that requests pages with the cookie of a session. Each request has its own source address."""
 
     port: int
     cookie: str
@@ -86,7 +86,7 @@ class Browser:
         return cls(port, f"{COOKIE}={opened.secret}")
 
     def body(self, path: str) -> bytes:
-        """Return the bytes of a response as transferred, compressed. Raises unless the status is 2xx."""
+        """Return the bytes of a response as transferred, compressed. Raises HTTPError unless the status is 2xx."""
         source = f"10.1.{next(_SOURCES) // 250}.{next(_SOURCES) % 250}"
         headers = {"Cookie": self.cookie, "Accept-Encoding": "gzip", "X-Forwarded-For": source}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
@@ -124,7 +124,7 @@ def _served(world: World) -> Iterator[Figure]:
 
 
 def _periods() -> Iterator[str]:
-    """Yield periods of equal length, each one day earlier: none is cached, and all have visits before them."""
+    """Yield periods of equal length, each a day earlier: none is cached, and the previous period of each has visits."""
     for earlier in range(LAST_DAY.toordinal() - WHOLE.start_date.toordinal() - 2 * DAYS):
         end = LAST_DAY - timedelta(earlier)
         yield f"start_date={end - timedelta(DAYS - 1)}&end_date={end}"
@@ -223,7 +223,7 @@ def _cpu_milliseconds(step: Callable[[], object]) -> float:
 
 
 def _report(setting: Setting) -> Iterator[Figure]:
-    """Measure GoAccess's report on a log with as many visits as the smallest size: one file with everything."""
+    """Measure GoAccess's report on a log with as many visits as the smallest size: a single HTML file."""
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     lines = setting.sizes[0]

@@ -1,4 +1,4 @@
-"""Measures the share of machines among the visits called people: `uv run python -m benchmarks.people`.
+"""Measures the share of machines among the visits classified as people: `uv run python -m benchmarks.people`.
 
 The visits are page views and visitor-days of public logs that were labelled in their context, and fleets planted among
 the people of a short-link service. All are written as logs, imported, judged, and queried with SQL, so the tables
@@ -33,7 +33,7 @@ from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
 _BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
-"""Prefixes of the signals for which visitor-days were labelled; the lifetimes of `outdated` were found in these days.
+"""Prefixes of the signals for which visitor-days were labelled; these days also determined the lifetimes of `outdated`.
 """
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
@@ -46,9 +46,9 @@ class Row(NamedTuple):
 
     group: str  # its site or its fleet
     label: str  # machine, person, doubtful
-    landed: bool  # called a person's by its own line
+    landed: bool  # a person's by its log line alone
     signals: int
-    seen: bool  # called a person's in answers
+    seen: bool  # a person's in answers, after judging
     peers: tuple[bool, ...] = ()  # whether each of PEERS calls it a bot's
 
 
@@ -77,7 +77,7 @@ def of_headed(rows: Sequence[HeadedDay]) -> list[Row]:
 
 
 def of_fleets() -> list[Row]:
-    """Return the label of each of the fleets' clicks, and its classification."""
+    """Return the label of each click of the fleets, and its classification."""
     labels = {fleet.name: "person" if fleet.is_person else "machine" for fleet in fleets()}
     clicks = judged(fleet_lines(), LINKS)
     return [_row(click["utm_campaign"], labels[click["utm_campaign"]], click) for click in clicks]
@@ -128,7 +128,7 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """Return ways to decide whether a row is a person's: by its own line, each peer, each signal alone, two signals or
+    """Return ways to decide whether a row is a person's: by its log line, each peer, each signal alone, two signals or
     all signals.
     """
     found: dict[str, Called] = {"its line": lambda _row: True}
@@ -143,7 +143,7 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 
 def headed_ways() -> dict[str, Called]:
     """Return ways to decide whether a row is a person's where headers are logged: by the other signals, then with one
-    more group each time.
+    more group of signals each time.
     """
     found: dict[str, Called] = {"other signals": lambda _row: True}
     mask = 0
@@ -159,7 +159,7 @@ def headed_ways() -> dict[str, Called]:
 
 def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str, str]:
     """Return the number of rows called people, the shares of machines and of non-people among them, and the share of
-    lost people.
+    people missed.
     """
     landed = [row for row in rows if row.landed]
     called = [row for row in landed if is_called(row)]

@@ -10,8 +10,8 @@ from benchmarks.figures import Figure
 CASES: Final = ("cold dashboard", "cold dashboard of one link", "import", "cached dashboard")
 """The cases in the picture, from top to bottom."""
 _GREATER_IS_BETTER: Final = ("requests/s",)
-_WIDTH, _LEFT, _RIGHT = 860, 330, 60  # of the picture, of its labels, and of the last number
-_ROW, _HEADER, _TOP = 20, 34, 60  # heights of a bar's row and of a case's name, and where the first one begins
+_WIDTH, _LEFT, _RIGHT = 860, 330, 60  # widths of the picture, of its labels, and of the last number
+_ROW, _HEADER, _TOP = 20, 34, 60  # heights of a bar's row and of a case's name, and the top of the first case
 _STYLE: Final = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-size: 15px; font-weight: 600 } .case { font-weight: 600 }
@@ -25,7 +25,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 
 
 def picture(figures: Iterable[Figure]) -> str:
-    """Return an SVG of all figures of peers in CASES. A bar to the right of 1 means that we are faster, by that
+    """Return an SVG of the peers' figures in CASES. A bar to the right of 1 means that we are faster, by that
     factor.
     """
     peers = [

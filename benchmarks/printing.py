@@ -18,7 +18,7 @@ _NUMBERS = ("visits", "median", "min", "max", "ours / theirs")
 
 
 def table_of(figures: Iterable[Figure]) -> Table:
-    """Return the table, sorted by the number of visits."""
+    """Return a table of the figures, sorted by the number of visits."""
     table = Table(box=MARKDOWN)
     for column in _COLUMNS:
         table.add_column(column, justify="right" if column in _NUMBERS else "left", no_wrap=True)
@@ -28,11 +28,11 @@ def table_of(figures: Iterable[Figure]) -> Table:
 
 
 def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: str = "") -> str:
-    """Return the document with the table as the section for its cases, which replaces their earlier section; other
-    sections stay.
+    """Return the document with the table in a section for its cases, which replaces an earlier section for them. Other
+    sections are kept.
 
-    The conditions of the measurement precede the table (`at`, `machine`, `versions`, `runs`, `organizations`, and the
-    digests of `visits` by their number).
+    `told` contains the cases and the conditions of the measurement, which precede the table: `at`, `machine`,
+    `versions`, `runs`, `organizations`, and in `visits` the digest for each number of visits.
     """
     machine, versions = told["machine"], [f"{name} {known}" for name, known in told["versions"].items() if known]
     measured_on = [
@@ -52,7 +52,7 @@ def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: st
 
 
 def row_of(figure: Figure) -> tuple[str, ...]:
-    """Return a row of the table: the figure, and whether it keeps its bar."""
+    """Return a row of the table: the figure, and whether it meets its bar."""
     bar = bar_of(figure)
     verdict = "" if bar is None else "kept" if bar.holds(figure) else "missed"
     ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"

@@ -33,12 +33,12 @@ RUNS: Final = 3
 PUTS_AT_ONCE: Final = 8
 BATCHES_PER_SECOND: Final = 10
 POSTED_SECONDS: Final = 60.0
-"""Seconds of posting: a server publishes every 20 seconds."""
+"""How long batches are posted: long enough for three publications, one every 20 seconds."""
 
 
 def publishing(setting: Setting) -> Iterator[Figure]:
-    """Measure every size, compared with plain puts of the same files; then visits posted to servers with and without
-    publishing.
+    """Measure publishing at every size, compared with plain puts of the same files; then measure posting to servers
+    with and without publishing.
     """
     there = import_module("tests.publish.conftest")
     folder = setting.scratch / "bucket"
@@ -53,7 +53,7 @@ def publishing(setting: Setting) -> Iterator[Figure]:
         bucket.stop()
 
 
-def _published(world: World, root: Path, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # of the tests
+def _published(world: World, root: Path, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # from tests, imported late
     shutil.copytree(world.lake.root, root)
     lake = Lake(root)
     settle_copy(lake)
@@ -74,7 +74,7 @@ def _published(world: World, root: Path, bucket: Any) -> Iterator[Figure]:  # no
 
 
 def _plain_puts(lake: Lake, name: str) -> float:
-    """Return the seconds for putting the same files and nothing else."""
+    """Return the seconds that it takes to put the same files into the bucket, and nothing else."""
     target = open_target(name)
     files = [lake.root / file.path for file in lake.manifest.files.live(ORGANIZATION)]
 
@@ -85,7 +85,7 @@ def _plain_puts(lake: Lake, name: str) -> float:
     return seconds(put_all)
 
 
-def _posted(setting: Setting, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # of the tests
+def _posted(setting: Setting, bucket: Any) -> Iterator[Figure]:  # noqa: ANN401  # from tests, imported late
     """Measure the 99th percentile of the time to acknowledge a batch, alternating between servers with and without
     publishing.
     """

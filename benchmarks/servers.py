@@ -116,7 +116,9 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess
 
 
 def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
-    """Return the body of a response. Raises unless the status is 2xx, and after the time-out."""
+    """Return the body of a response. Raises HTTPError unless the status is 2xx; a timeout raises URLError or
+    TimeoutError.
+    """
     source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
     headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)

@@ -16,7 +16,7 @@ from benchmarks.worlds import WHOLE, Setting
 
 CACHED_REQUESTS: Final = 40_000
 _SMALL: Final = 10_000
-"""Size in bytes from which a quarter of the requests is enough."""
+"""Response size in bytes from which a quarter of CACHED_REQUESTS is enough."""
 
 
 def serving(setting: Setting) -> Iterator[Figure]:

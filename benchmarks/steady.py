@@ -20,14 +20,14 @@ from benchmarks.exchange import Exchange, ask, connect, due_times, get_request, 
 RATE: Final = 200
 """Requests per second."""
 CONNECTIONS: Final = 40
-"""Number of connections, open from the start, as a proxy keeps them; a request waits until one is free."""
+"""Number of connections, all opened at the start and kept open, as by a proxy; a request waits for a free one."""
 MOST_SECONDS: Final = 30
 """Seconds after which a request without an answer ends the measurement."""
 HEALTH: Final = "/healthz"
-"""Requested once a second in place of another path: it is a query, and is not cached."""
+"""The path requested once a second in place of another: its answer needs a query, and is not cached."""
 
 Times = dict[str, list[float]]
-"""Milliseconds by path, and under "late" the delays of requests behind their schedule."""
+"""Response times in milliseconds by path, and under "late" the delays of requests behind their schedule."""
 
 
 class _Asker:
@@ -44,7 +44,7 @@ class _Asker:
             await self._ask(path, time.perf_counter(), [])
 
     async def measure(self, seconds: float) -> Times:
-        """Send requests for `seconds`, and return their times."""
+        """Send requests for `seconds`, and return their response times and delays."""
         times: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
         async with asyncio.TaskGroup() as group:
             async for number, due in due_times(RATE, seconds):

@@ -51,9 +51,9 @@ from service.demo.sample import Sample
 
 VISITS_PER_SECOND: Final = 10_000
 BODIES: Final = 300
-"""Number of different batches, which are posted again and again."""
+"""Number of different batches, which are posted in rotation."""
 KEYS: Final = 1_000
-"""Number of draws of a batch's organization, used in rotation."""
+"""Number of API keys, drawn by the organizations' shares, that batches use in rotation."""
 IDLE_QUESTIONS: Final = 10
 ASK_EVERY_SECONDS: Final = 3.0
 PROGRESS_EVERY: Final = 10

@@ -1,25 +1,25 @@
-"""Page views from public access logs of 2022-26 that counted as people's, labelled in their context, with what happened
-that day.
+"""Page views from public access logs of 2022-26 that counted as people's, labelled in their context, with counts of
+requests on that day.
 
-people.tsv.gz has one row per page view: its label, its network, and how much its visitor, its user agent and its site
-did that day, without addresses, paths and referrers. Lines that begin with # name the repositories, their commits, and
+people.tsv.gz has one row per page view: its label, its network, and counts for its visitor, its user agent and its site
+on that day, without addresses, paths or referrers. Lines that begin with # name the repositories, their commits, and
 whether their logs have files.
 
-Up to 45 views of each site were drawn at random from those that their own line calls a person's (GET, no file), and one
-reader labelled each in its context by criteria that were written down beforehand. A view is a person's if its address
-and user agent load what the page names within 90 seconds, or if it is a step of a session that does so, or, where the
-log has no files, of a session with forms and correct referrers; and if its day has no probe, no walk over lists and no
-emulated device. It is a machine's if, that day, its address probes or walks over a list of paths; or if several
-unrelated user agents come from one address within minutes; or if it loads no file where others load dozens, with one
-more sign (a forged referrer, one user agent from many addresses with a page each, a cloud's network, an old browser).
-The others are doubtful and stay in the denominator. Views that a later rule for single lines recognizes are left out.
-isbot 5.2.3, Matomo's list of bots (device_detector 6.5.1) and GoAccess 1.7 classified the same user agents once: one of
-them calls one of the 742 views a bot's.
+Up to 45 views of each site were drawn at random from the views that are a person's by their log line alone (GET, no
+file), and one reader labelled each in its context by criteria that were written down beforehand. A view is a person's
+if its address and user agent load the page's files within 90 seconds, or if it belongs to a session that does so, or,
+where the log has no files, to a session with forms and correct referrers. In addition, its day must have no probe, no
+walk through a list and no emulated device. It is a machine's if, that day, its address probes or walks through a list
+of paths; or if several unrelated user agents come from one address within minutes; or if it loads no file where others
+load dozens, with one more sign (a forged referrer, one user agent from many addresses with a page each, a cloud's
+network, an old browser). The others are doubtful and stay in the denominator. Views that a later rule for single lines
+recognizes are left out. isbot 5.2.3, Matomo's list of bots (device_detector 6.5.1) and GoAccess 1.7 classified the same
+user agents once: of the 742 views, isbot calls one a bot's, and the others none.
 
-Networks are those of iporigin 1.1.2 and hosting.toml. They were added later, from the address in the log that has a day
-with the same user agent and status, and nearly the same number of files and duration; the 163 views with no such day,
-or with several on different networks, count as views from no hosting network. Some providers in hosting.toml were
-chosen because they visited two of eight of these sites (a, c, e, g, i, k, n, p).
+The networks come from iporigin 1.1.2 and hosting.toml. They were added later, from the address in the log that had the
+same user agent and status, and nearly the same number of files and duration, on one day. The 163 views without such an
+address, or with several on different networks, count as views from no hosting network. Some providers in hosting.toml
+were chosen because they visited two of eight of these sites (a, c, e, g, i, k, n, p).
 
 Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, 42 % of the views left by the rules
 were machines', and 10.6 % of people were lost: nearly all of these were developers of a site that showed its debug bar,
@@ -34,7 +34,7 @@ from typing import Final, NamedTuple
 
 FILE: Final = Path(__file__).parent / "people.tsv.gz"
 NETWORKS: Final = {"hosting": "2a01:4f8", "bot": "2a03:2880", "-": "2001:db8"}
-"""Prefixes of the addresses in made-up lines: networks of Hetzner, of Meta, and for documentation."""
+"""Address prefixes for generated log lines: networks of Hetzner and Meta, and a documentation range."""
 _BROWSERS: Final = [
     f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{number}.0.0.0 Safari/537.36"
     for number in range(141, 146)
@@ -43,7 +43,7 @@ _BROWSERS: Final = [
 
 
 class View(NamedTuple):
-    """A page view that its own line calls a person's, and what its visitor and browser did that day."""
+    """A page view that is a person's by its log line alone, with counts for its visitor and user agent on that day."""
 
     site: str
     files_logged: bool  # whether the site's log has images, stylesheets, scripts and fonts
@@ -60,15 +60,15 @@ class View(NamedTuple):
     attacked: bool
     files: int  # images, stylesheets, scripts and fonts that the visitor loaded
     seconds: int  # from the visitor's first request to the last
-    agent_pages: int  # requests of all visitors with this user agent; this and the next scaled down together above 300
+    agent_pages: int  # requests of all visitors with this user agent; above 300, scaled down together with the next
     agent_files: int
     loads: bool  # whether five or more user agents load files with the pages of this site and day
     hosted: int  # other visitors of hosting networks with its user agent; this and the next two are at most 50
     hosted_pages: int
     hosted_files: int
     loading: int  # other user agents that load two or more images, stylesheets, scripts or fonts; at most 3
-    has_files: bool  # whether any visitor loads one
-    has_code: bool  # whether the visitor requests a path that may be a short link's
+    has_files: bool  # whether any visitor loads such a file
+    has_code: bool  # whether the visitor requests a path that may belong to a short link
     peers: tuple[bool, ...]  # whether each peer calls the user agent a bot's
     user_agent: str
 
@@ -99,7 +99,7 @@ def rows_of(path: Path) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def lines_of(view: View, number: int) -> Iterator[str]:
-    """Yield the day of a view on its own domain, as lines of a log; the view itself has a campaign."""
+    """Yield the log lines of a view's day, on a separate domain. The view itself has a campaign."""
     seen = "/seen" if view.has_code else "/page/seen"
     own = [(f"{seen}?utm_campaign=view" + "&file=../../../../etc/passwd" * view.attacked, view.status)]
     is_missing = view.status in {404, 410}

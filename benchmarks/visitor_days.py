@@ -1,26 +1,26 @@
 """Visitor-days from public access logs of 2023-26 that still count as people's after judging, with their networks.
 
-days.tsv.gz has one row per visitor-day (an address with a user agent on one day of a domain): its label, and how much
-the visitor, the user agent and the domain did that day, without addresses, paths and referrers. Lines that begin with #
+days.tsv.gz has one row per visitor-day (an address with a user agent on one day of a domain): its label, and counts for
+the visitor, the user agent and the domain on that day, without addresses, paths or referrers. Lines that begin with #
 name the repositories, and whether the rules were chosen on them. None of the sites is in people.tsv.gz.
 
-The visitor-days of the five later sites were read while user agents that no browser sends were sought on the other 17
-sites (both halves of which had been seen by then), and were measured once these user agents were fixed. For the later
-sites, lines from addresses of content delivery networks are left out, since they do not identify a visitor.
+The visitor-days of the five later sites were read while the other 17 sites (by then, both halves had been seen) were
+searched for user agents that no browser sends. They were measured once the list of these user agents was final. For the
+later sites, lines from addresses of content delivery networks are left out, since they do not identify a visitor.
 
-Up to 30 from each site were drawn at random from the 2,493 that were called people's before there were signals of
-networks, and one reader labelled each in its context by criteria that were written down beforehand. A person loads what
-a page names within 90 seconds in a plausible order, or takes a step of a session with forms, logins or correct
-referrers; where a log has no files, a person requests data with the application's referrer, and pauses. A visitor is a
-machine if its address probes or walks over a list that day; or if several unrelated user agents come from one address
+Up to 30 from each site were drawn at random from the 2,493 that were classified as people's before there were signals
+of networks, and one reader labelled each in its context by criteria that were written down beforehand. A person loads
+the files of a page within 90 seconds in a plausible order, or is in a session with forms, logins or correct referrers;
+where a log has no files, a person requests data with the application's referrer, and pauses. A visitor is a machine if
+its address probes or walks through a list of paths that day; or if several unrelated user agents come from one address
 within minutes; or if it loads one page without the files that others load there, with one more sign (a hosting network,
 a forged referrer, one user agent from many addresses with a page each); or if it loads only icons, from a hosting
 network; or if it renders previews. The others are doubtful. The reader knew the names of networks.
 
-Networks are those of iporigin 1.1.2 and hosting.toml, or also those of the downloaded list of 22 August 2026. Those of
-hosting.toml, and those of the list on the later sites, were added later from the same logs: on the later sites by the
-address, elsewhere by the day with the same user agent and the same counts. Eight rows, for which the log has no such
-day, or several on different networks, keep only iporigin's networks.
+The networks come from iporigin 1.1.2 and hosting.toml, optionally also from the list downloaded on 22 August 2026. The
+networks from hosting.toml, and for the later sites also from the list, were added afterwards from the same logs: for
+the later sites by address, for the others by the day with the same user agent and the same counts. Eight rows keep only
+iporigin's networks, since the log has no such day, or several on different networks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ BROWSER: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, lik
 
 
 class VisitorDay(NamedTuple):
-    """A visitor's requests to a domain on one day, and those of all others there."""
+    """Counts of a visitor's requests to a domain on one day, and of the requests of all other visitors there."""
 
     site: str
     part: str  # chosen, unseen, later: whether the rules were chosen on its site
@@ -66,32 +66,32 @@ class VisitorDay(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request in a made-up log."""
+    """A request in a generated log."""
 
     visitor: int  # 0: the visitor of the visitor-day
     path: str
     status: int
     user_agent: str
     network: str = "-"
-    second: int = 0  # of the day
+    second: int = 0  # seconds since midnight
 
     def at(self, one: VisitorDay) -> datetime:
         """Return the time of the request."""
         return datetime(one.day.year, one.day.month, one.day.day, tzinfo=UTC) + timedelta(seconds=self.second)
 
     def address(self, number: int) -> str:
-        """Return the address of the request in the visitor-day with this number."""
+        """Return the client's address for the visitor-day with this number."""
         return f"{NETWORKS[self.network]}:{number:x}::{self.visitor:x}"
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """Yield the rows of the file, with the networks of iporigin and hosting.toml, or also with the downloaded list."""
+    """Yield the rows of the file, with networks from iporigin and hosting.toml, and optionally from the list."""
     for site, about, cells in rows_of(FILE):
         yield of_cells(site, about, cells, has_list=has_list)
 
 
 def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> VisitorDay:
-    """Return the visitor-day in a row."""
+    """Return the visitor-day parsed from the cells of a row."""
     day, label, bundled, listed, *numbers, user_agent = cells
     own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
     loads, clicks, loading, has_files = map(int, numbers[15:])
@@ -102,7 +102,7 @@ def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> 
 
 
 def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
-    """Yield a visitor-day on its own domain, as lines of a log; its first request has a campaign."""
+    """Yield the log lines of a visitor-day, on a separate domain. Its first request has a campaign."""
     for request in requests_of(one):
         _, path, status, user_agent, *_ = request
         yield log_line(f"day-{number}.example", request.address(number), request.at(one), path, status, user_agent)

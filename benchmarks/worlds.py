@@ -19,14 +19,14 @@ WHOLE = Scope(ORGANIZATION, LAST_DAY - timedelta(days=DAYS - 1), LAST_DAY)
 
 @dataclass(frozen=True)
 class Setting:
-    """The sizes and organizations of a run, its data folder, and a temporary folder."""
+    """The options of a run: world sizes, number of organizations, data folder, temporary folder, and minutes."""
 
     sizes: list[int]
     organizations: int
     kept: Path
     scratch: Path
     minutes: float
-    """Duration of the posting of visits in the case `sustained`."""
+    """How long the case `sustained` posts visits."""
 
     @cached_property
     def worlds(self) -> list[World]:
@@ -44,7 +44,7 @@ class Setting:
 
 
 def average_link(lake: Lake) -> Scope:
-    """Return the scope of the link whose number of visits is closest to the average."""
+    """Return the scope of the link that is closest to the average number of visits."""
     with closing(OwnSql(lake, WHOLE.organization, seconds=600)) as own_sql:
         result = own_sql.sql(
             "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "

@@ -1,4 +1,4 @@
-"""Hosts of requests: validated according to RFC 3986 and IDNA, and converted to one normal form."""
+"""Validates the hosts of requests (RFC 3986, IDNA), and normalizes hosts and IP addresses."""
 
 import re
 import socket
@@ -7,11 +7,11 @@ from typing import Final
 from data.errors import BadInput
 
 HOST_RULE: Final = "must be a host or host:port, such as go.example.com or [2001:db8::1]:8080"
-"""Completes an error message that begins with the name of a value. The value is not repeated: it may contain a
+"""The end of an error message that begins with the name of a value. The message omits the value, which may contain a
 secret."""
 
 _MAPPED: Final = bytes(10) + b"\xff\xff"
-"""The beginning of an IPv4 address written as IPv6."""
+"""The prefix of IPv4-mapped IPv6 addresses, ::ffff:0:0/96."""
 _MAX_HOST: Final = 253
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::[0-9]{0,5})?")
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -19,10 +19,10 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 
 
 def normalized_address(text: str) -> str:
-    """Return the canonical spelling of a client's IP address: without port, brackets or zone, and IPv4 addresses never
-    in IPv6 form.
+    """Return the canonical spelling of a client's IP address, without port, brackets or zone. An IPv4-mapped IPv6
+    address becomes an IPv4 address.
 
-    Other text is returned unchanged. A plain IPv4 address is not parsed: it has no colon, and only one spelling.
+    Other text is returned unchanged. A plain IPv4 address is not parsed, because it has only one spelling.
     """
     if ":" not in text:
         return text

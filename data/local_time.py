@@ -70,7 +70,7 @@ def utc_offsets(moments: pa.Array, zone: str) -> pa.Array:
 
 
 def local_times(moments: pa.Array, offsets: pa.Array) -> pa.Array:
-    """Return UTC times plus their offsets in minutes."""
+    """Return the local times of UTC times, given their offsets in minutes."""
     minutes = pc.multiply(offsets.cast(pa.int64()), pa.scalar(60_000_000, pa.int64()))
     return pc.add(moments, minutes.cast(pa.duration("us")))
 
@@ -81,7 +81,7 @@ def local_day(moment: datetime, offset: int) -> date:
 
 
 def day_bounds(day: date, zone: str) -> tuple[datetime, datetime]:
-    """Return the times, in UTC, at which a day and the next day begin in a zone."""
+    """Return the start of a day in a zone and the start of the next day, both as UTC times."""
     begin, end = (datetime.combine(one, time(), _zone(zone)) for one in (day, day + timedelta(1)))
     return begin.astimezone(UTC), end.astimezone(UTC)
 

@@ -1,4 +1,4 @@
-"""Lets helper processes find their modules, and ends them when their parent has ended."""
+"""Utilities for helper processes: their module search path, and their exit once the parent process has ended."""
 
 import os
 import sys
@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 
 def python_path() -> str:
-    """Return the PYTHONPATH with which a helper process finds the same modules as this process, in any working
-    directory.
-    """
+    """Return a PYTHONPATH that lets a helper process in any folder import the same modules as this process."""
     return os.pathsep.join(filter(os.path.isabs, sys.path))
 
 
 def end_without(parent: int, clean_up: Callable[[], None] = lambda: None) -> None:
-    """End this process, after cleaning up, within a second of the end of its parent, whatever its other threads are
-    doing.
+    """Wait until the parent process, with the id `parent`, has ended; then call `clean_up` and exit with status 1.
+
+    The parent is checked once per second. The exit does not wait for other threads.
     """
     while os.getppid() == parent:
         time.sleep(1)

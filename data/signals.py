@@ -23,15 +23,15 @@ class Signal(NamedTuple):
     bit: int
     set_at: Literal["landing", "judging"]
     convicts: bool
-    """Whether this signal makes a visit that looks like a person's a bot in disguise (`unfollowed` alone: a prefetch).
-    """
+    """Whether a visit that looks human counts as a bot in disguise if it has this signal (`unfollowed` alone: as a
+    prefetch)."""
     meaning: str
 
 
 SIGNALS: Final = (
     Signal(
         "attacked", 1, "landing", convicts=False,
-        meaning="its query string is an attack; known when it lands, and counts as a probe by its visitor",
+        meaning="its query string is an attack, which counts as a probe by its visitor",
     ),
     Signal(
         "probed", 2, "judging", convicts=True,
@@ -52,7 +52,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "stale", 64, "judging", convicts=True,
-        meaning="its browser is half as old as an outdated one, and its visitor loaded no file that others load",
+        meaning="its browser is at least half as old as an outdated one; its visitor loaded no file that others load",
     ),
     Signal(
         "sweep", 128, "judging", convicts=True,
@@ -60,7 +60,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "scanned", 1 << 30, "judging", convicts=False,
-        meaning="its visitor requested three different missing targets of scanners, as no AI agent does",
+        meaning="its visitor requested three different missing targets of scanners, which no AI agent does",
     ),
     Signal(
         "no_fetch_metadata", 1 << 31, "judging", convicts=True,
@@ -72,11 +72,11 @@ SIGNALS: Final = (
     ),
     Signal(
         "unfollowed", 1 << 33, "judging", convicts=True,
-        meaning="a browser loaded it ahead, and no later request by its visitor shows that it was opened",
+        meaning="a browser prefetched it, and no later request by its visitor shows that it was opened",
     ),
     Signal(
         "bot_network", 1 << 36, "judging", convicts=True,
-        meaning="it came under a browser's name from a network that only a known bot uses",
+        meaning="it named a browser, but came from a network that only a known bot uses",
     ),
     Signal(
         "hosting_bare", 1 << 37, "judging", convicts=True,
@@ -88,7 +88,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "hosting_fleet", 1 << 39, "judging", convicts=True,
-        meaning="its user agent has at least three visitors on hosting networks, with a page each, and loads no file",
+        meaning="at least three visitors on hosting networks share its user agent, with one page each and no file",
     ),
     Signal(
         "hosting_superseded", 1 << 40, "judging", convicts=True,
@@ -100,7 +100,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "superseded_unserved", 1 << 42, "judging", convicts=True,
-        meaning="its browser is a quarter as old as an outdated one, and its visitor was served no page, link or file",
+        meaning="its browser is at least a quarter as old as an outdated one; its visitor got no page, link or file",
     ),
     Signal(
         "hosting_single", 1 << 43, "judging", convicts=True,
@@ -108,7 +108,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "old_protocol_bare", 1 << 44, "judging", convicts=True,
-        meaning="its visitor, over HTTP/1 where others use HTTP/2 or 3, loaded a page without files",
+        meaning="its visitor, over HTTP/1 where others use HTTP/2 or 3, loaded a page but no files",
     ),
 )  # fmt: skip
 """Every signal. A bit keeps its meaning forever, since files store it; the column has room for 63 bits.
@@ -123,7 +123,7 @@ REQUEST_FACTS: Final = tuple(
         (8, "https", "the client's connection was encrypted"),
         (9, "plain_http", "the client's connection was not encrypted"),
         (10, "fetch_absent", "according to the log, one of `Sec-Fetch-Mode`, `-Dest` and `-Site` was not sent"),
-        (11, "fetch_sent", "of `Sec-Fetch-Mode`, `-Dest` and `-Site`, it had all that the log has"),
+        (11, "fetch_sent", "it had all of `Sec-Fetch-Mode`, `-Dest` and `-Site` that the log records"),
         (12, "navigation", "according to `Sec-Fetch-*`, a page was opened, not in a frame"),
         (13, "page_part", "according to `Sec-Fetch-*`, it is part of a page: a stylesheet, a script, data or a worker"),
         (14, "loaded_ahead", "a browser requested it in advance (`Sec-Purpose` and its older names)"),
@@ -160,7 +160,7 @@ _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}
 FACTS: Final = sum(fact.bit for fact in REQUEST_FACTS)
 HEADERS: Final = sum(BITS[name] for name in ("fetch_absent", "fetch_sent", "language_absent", "language_sent"))
-"""Facts, each of which shows that headers used for judging were logged."""
+"""The mask of facts that each show that headers used for judging were logged."""
 NETWORKS: Final = 1 << 62
 """A fact about a file: the networks of addresses were looked up when its visits landed, which version 1.0.0 did not do.
 """
@@ -172,12 +172,12 @@ Reclassifying keeps them, too, except `file` and `own_rule`, which are determine
 SCANNED: Final = BITS["scanned"]
 """The bit that withdraws the name of an AI agent or crawler, unless its address was verified."""
 PROBING: Final = BITS["probed"] | BITS["scanned"]
-"""The bits of visitors who request paths that only scanners request: their errors do not show a problem with the site.
-"""
+"""The mask for visitors who request paths that only scanners request. Their errors do not indicate a problem with the
+site."""
 UNFOLLOWED: Final = BITS["unfollowed"]
 """The bit for a page that a browser prefetched but that was never opened. Alone, it makes a visit a prefetch, not a bot
 in disguise."""
 OWN: Final = BITS["own_address"] | BITS["own_rule"]
-"""Bits, each of which sets a visit aside, whether or not files are counted."""
+"""The mask of bits that each set a visit aside, whether or not files are counted."""
 CONVICTING: Final = sum(signal.bit for signal in SIGNALS if signal.convicts)
-"""Bits, each of which makes a visit that looks like a person's a bot in disguise (UNFOLLOWED alone: a prefetch)."""
+"""The mask of signals that each turn a human-looking visit into a bot in disguise (UNFOLLOWED alone: a prefetch)."""

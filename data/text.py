@@ -20,7 +20,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def bytes_of_memory(text: str) -> int:
-    """Return an amount of memory, as written for DuckDB, in bytes: 300000000 for "300MB". Raises BadInput."""
+    """Parse an amount of memory in DuckDB's notation; return it in bytes: 300000000 for "300MB". Raises BadInput."""
     found = re.fullmatch(r"([1-9][0-9]{0,5}) ?([MG]i?B)", text)
     if not found:
         raise BadInput(f"{text!r} is not an amount of memory; write it like 300MB or 4GB.")
@@ -28,8 +28,8 @@ def bytes_of_memory(text: str) -> int:
 
 
 class ShortTextCache(Generic[CachedValue]):
-    """A function of strings that caches its latest results, except for arguments with a total length over
-    MAX_CACHED_LENGTH.
+    """A function of strings with an LRU cache. Calls with more than MAX_CACHED_LENGTH characters of arguments are not
+    cached.
     """
 
     def __init__(self, size: int, function: Callable[..., CachedValue]) -> None:

@@ -218,7 +218,7 @@ ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
 
 
 def template_entries(entry: Entry) -> list[Entry]:
-    """Return the entries with a template that an entry is made of: its members, recursively, or the entry itself."""
+    """Return the entries with templates that make up an entry: its members, recursively, or the entry itself."""
     if entry.shape == "parts":
         return [leaf for _, member in entry.members for leaf in template_entries(member)]
     return [entry]

@@ -93,11 +93,11 @@ class Cluster:
         return self._warehouse.with_shared_visits(snapshot, entries, cancelled)
 
     def forget(self, snapshot: Snapshot) -> None:
-        """See Warehouse."""
+        """Release the visits that a snapshot's answers share, as Warehouse does."""
         self._warehouse.forget(snapshot)
 
     def state(self, organization: str) -> OrganizationState:
-        """See Warehouse."""
+        """Return an organization's time zone and epoch, as Warehouse does."""
         return self._warehouse.state(organization)
 
     def answer(self, entry: Entry, snapshot: Snapshot, cancelled: threading.Event | None = None) -> Result:
@@ -114,7 +114,7 @@ class Cluster:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """Return the answer for one entry as an Arrow table, or as a dict of tables. Raises what `answer` raises."""
+        """Return the answer for one entry as a table or as a dict of tables. Raises the exceptions of `answer`."""
         if not isinstance(snapshot, ClusterSnapshot):
             return self._warehouse.tables(entry, snapshot)
         if entry.shape == "parts":
@@ -128,7 +128,8 @@ class Cluster:
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
         """Return the rows of a relation for a new rollup, counted from the visits in a cluster snapshot.
 
-        Counting may take up to MAX_COUNTING_SECONDS, and can be cancelled like `answer`. Raises what `answer` raises.
+        Counting may take up to MAX_COUNTING_SECONDS, and can be cancelled like `answer`. Raises the exceptions of
+        `answer`.
         """
         query = Query(cancelled, MAX_COUNTING_SECONDS)
         text = self._compiled(f"rollups/{relation}")
@@ -138,7 +139,7 @@ class Cluster:
         """Count the visits in a scope CHECK_TASKS times, so that every executor probably reads them: a task cannot
         choose its executor.
 
-        Raises what `answer` raises, such as FilesGone if an executor sees different visits.
+        Raises the exceptions of `answer`, such as FilesGone if an executor sees different visits.
         """
         live = live_files(self._lake, scope)
         snapshot = for_cluster(self._lake, snapshot_of(self._lake, scope, live), live)
@@ -153,7 +154,7 @@ class Cluster:
         self._patient_watchdog.check_now()
 
     def probe(self) -> None:
-        """Check the warehouse, which answers even without the cluster. Raises what any query may raise."""
+        """Check the warehouse, which answers even without the cluster. Raises the exceptions of a query."""
         self._warehouse.probe()
 
     def close(self) -> None:

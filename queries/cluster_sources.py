@@ -1,4 +1,4 @@
-"""The sources from which a cluster reads a snapshot's visits and links: files, and rows sent with the query."""
+"""The sources of the visits and links that a cluster reads: files, and rows sent with the query."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,8 +105,8 @@ class PublishedCopy:
     def _refusal(self, what: str, organization: str) -> str:
         return (
             f"{what} of {organization} are not published at {self._published.name} yet, and at most {MAX_SENT_ROWS:,} "
-            f"rows or {MAX_SENT_BYTES >> 20} MiB of them are sent with a query; `traffic publish`, or a server with "
-            "TRAFFIC_PUBLISH, publishes them."
+            f"rows or {MAX_SENT_BYTES >> 20} MiB of them are sent with a query; publish them with `traffic publish` or "
+            "a server with TRAFFIC_PUBLISH."
         )
 
 

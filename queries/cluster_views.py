@@ -42,7 +42,7 @@ def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: Clus
 
 
 def _ddl(schema: pa.Schema) -> str:
-    """Return a schema as Spark SQL writes it."""
+    """Return a schema as a Spark DDL string."""
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 

@@ -49,12 +49,12 @@ if the server ends an incomplete response without an error, as Sail does if a qu
 MAX_MESSAGE: Final = 1_000
 """Maximum number of characters kept from a server's message."""
 _GARBLED: Final = "Exception deserializing response"
-"""The message of the INTERNAL error with which gRPC reports a response that it cannot parse."""
+"""The message of gRPC's INTERNAL error for a response that it cannot parse."""
 _LOST: Final = ("INVALID_HANDLE", "NO_ACTIVE_SESSION", "TABLE_OR_VIEW_NOT_FOUND")
 _GONE: Final = (
     "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FAILED_READ_FILE", "FileNotFound", "No such file", "not found: /"
 )  # fmt: skip
-"""Parts of the errors with which servers report an unknown session or view (_LOST), or an unreadable file (_GONE)."""
+"""Texts in servers' errors about an unknown session or view (_LOST), or about an unreadable file (_GONE)."""
 
 _OPTIONS: Final = [
     ("grpc.use_local_subchannel_pool", 1),  # otherwise a new connection inherits the backoff of a failed one
@@ -88,7 +88,7 @@ class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # from a pack
     """Connects immediately or not at all: otherwise objects for a dead server would be kept until the program ends."""
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802  # as the client calls it
-        """Return the connected channel. Raises ClusterUnavailable."""
+        """Return the connected channel. Raises ClusterUnavailable if no cluster responds."""
         channel = super().toChannel()
         is_settled, states = threading.Event(), []
 
@@ -119,7 +119,7 @@ class ClusterSession:
         self.spark.client.set_retry_policies([])
         self.spark.client.disable_reattachable_execute()
         self.views_of: ClusterSnapshot | None = None  # the snapshot of the current views
-        self.epoch: int | None = None  # of their ClusterSources
+        self.epoch: int | None = None  # the epoch of the ClusterSources of these views
 
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a SELECT with named parameters.

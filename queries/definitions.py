@@ -1,6 +1,6 @@
 """Defines the relations in an engine: by running the prelude the first time, and by copying the definitions later.
 
-DuckDB binds each of a hundred views when the view is created: that would take every command and every server 0.35 s of
+DuckDB binds each of a hundred views when the view is created: that would cost every command and every server 0.35 s of
 processor time. Copying the views takes 0.02 s. They are copied from a file in the lake.
 """
 

@@ -15,7 +15,7 @@ from queries.fields import Field, as_nullable
 from queries.prelude import sql_text
 
 FOLDER: Final = "folder"
-"""Stands for the first folder of a path in a list of columns that name a cause."""
+"""A placeholder for the first folder of the path, among the columns that name a cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class JobKind:
     type: str
     subject: tuple[str, ...]  # the columns that name the subject of a job
     title: str
-    """The title of a job. {where} becomes the link or domain that the job is about, and {domain} the domain."""
+    """The title of a job. {where} is replaced by the job's link or domain, and {domain} by its domain."""
     summary: str  # two sentences; may also contain {days} and sums of its findings' columns
     action_id: str
     action_label: str
@@ -44,7 +44,7 @@ class JobKind:
     cause: tuple[str, ...] = ()
     """The columns that are equal in all findings with the same cause, which become one job; FOLDER is the first folder
     of the path. Without such columns, each finding has a separate cause."""
-    sql: str = ""  # the SQL file, unless it is named after the type
+    sql: str = ""  # the name of the SQL file; "": the type
 
     @cached_property
     def measure(self) -> Entry:
@@ -245,7 +245,7 @@ _ALL: Final = (
         type="flood", subject=("domain", "agent"), untrusted=("agent",),
         fields=(f.AGENT, f.VISITS, f.WHOLE, f.PERCENTAGE, f.FAILED, f.REFERRED, f.VISITORS, *_SEEN),
         title="Flood of requests by one agent or browser on {domain}",
-        summary="On its busiest days from {days}, it made {visits} of {whole} requests; {refused_or_failed} of these "
+        summary="From {days}, it made {visits} of {whole} requests on its busiest days; {refused_or_failed} of these "
         "were refused or failed.",
         action_id="limit_flood", action_label="Limit its rate of requests, or block it",
         fetches="visits",
@@ -293,7 +293,7 @@ CRAWLER_PLAN: Final = JobKind(
     "their operators' products sent: {people_at_risk}.",
     action_id="block_crawlers", action_label="Publish the file that keeps them out", urgency="chance",
 )  # fmt: skip
-"""The type of the jobs that editors make from plans to block crawlers. `agent` lists the crawlers' names, separated by
+"""The type of jobs that editors create from plans to block crawlers. `agent` lists the crawlers' names, separated by
 commas."""
 
 JOB_KINDS: Final[dict[str, JobKind]] = {**DETECTORS, CRAWLER_PLAN.type: CRAWLER_PLAN}

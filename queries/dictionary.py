@@ -16,7 +16,7 @@ _INTERNAL: Final = {
     "scope": "the organization and the days of the scope: one row",
     "subject": "the subjects of a job, while its measure runs; otherwise empty",
 }
-"""Relations that can be read, but contain nothing to count."""
+"""Meanings of relations that can be read, but contain nothing to count."""
 _DERIVED: Final = {
     "organization": "the organization of these visits or links",
     "landed_category": "the category when the visit landed, before the whole day was judged",
@@ -39,7 +39,7 @@ _DERIVED: Final = {
     "minute_of_day": "minute of the day in UTC, 0 to 1,439",
     "is_answered": "whether a request was answered with a status below 400, or has no status",
 }
-"""Columns that are neither columns of a visit nor fields of an answer."""
+"""Meanings of columns that are neither columns of a visit nor fields of an answer."""
 _BOOKKEEPING: Final = ("for_domain", "days")
 """Columns that only rollups use."""
 

@@ -19,14 +19,13 @@ Engine: TypeAlias = Union[Warehouse, "Cluster"]
 def open_cluster(
     lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
 ) -> "Cluster":
-    """Return a cluster that leaves smaller queries to the warehouse, and that closes the warehouse when it is closed
-    itself.
+    """Return a cluster that delegates smaller queries to the warehouse. Closing the cluster also closes the warehouse.
 
-    `values` are the values of visits, the same as the warehouse has. The cluster does not connect yet. Raises BadInput
+    `values` are the values of visits, and must equal the warehouse's. The cluster does not connect yet. Raises BadInput
     if the extra `cluster`, or the extra `publish` if the target needs it, is not installed.
     """
     try:
-        from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs
+        from queries.cluster import Cluster  # noqa: PLC0415  # its dependencies come with the extra
     except ImportError as error:
         raise BadInput(
             "a cluster needs the packages of the extra `cluster`: in a clone, run `uv sync --extra cluster`; for an "

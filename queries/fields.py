@@ -151,7 +151,7 @@ MARKDOWN = Field("markdown", COUNT, "requests for pages in Markdown, with paths 
 LLMS_TXT = Field("llms_txt", COUNT, "requests for llms.txt or llms-full.txt")
 FETCHES_BEFORE = Field("fetches_before", COUNT, "of these, fetches before the first person came", nullable=True)
 FETCHES_BY_CHANCE = Field(
-    "fetches_by_chance", NUMBER, "average of fetches_before when the times are shuffled", nullable=True
+    "fetches_by_chance", NUMBER, "fetches_before expected by chance: its average with shuffled times", nullable=True
 )
 LINKS_REACHED = Field(
     "links_reached", COUNT, "distinct links that the operator's agents fetched, each a short code on a domain"
@@ -214,7 +214,7 @@ MISSING = Field("missing", COUNT, "requests by people that were answered with 40
 REFERRED = Field("referred", COUNT, "of these, requests that followed a link, according to their referrer")
 IS_CATCH_ALL = Field("is_catch_all", FLAG, "whether at least three such paths got answers of the same size")
 ANSWERED = Field("answered", COUNT, "requests answered with 200 to 299")
-PROBED_PATHS = Field("paths", COUNT, "paths that were answered")
+PROBED_PATHS = Field("paths", COUNT, "distinct paths that were answered")
 ANSWER_SIZE = Field("bytes_sent", COUNT, "size of the largest answer", nullable=True)
 WHOLE = Field("whole", COUNT, "all requests to the domain on these days")
 FAILED = Field("refused_or_failed", COUNT, "of these, requests answered with 400 or above")
@@ -222,7 +222,7 @@ IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path tha
 VERIFIED = Field("verified", COUNT, "of these, requests from the published addresses of the agent's operator")
 SIGNED = Field("signed", COUNT, "of these, requests that named their agent in a signature but are not verified")
 DAYS_SEEN = Field("days", COUNT, "days with such requests")
-EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "people to be expected from the number of fetches")
+EXPECTED_REFERRALS = Field("expected_referrals", NUMBER, "number of people expected from the number of fetches")
 REFUSED = Field("refused", COUNT, "requests answered with 401, 402, 403, 405, 406, 429 or 451")
 REFUSED_PEOPLE = Field("refused", COUNT, "requests by people that were answered with 403, 429 or 499")
 STATUS = Field("status", TEXT, "HTTP status of the answers, or unknown")
@@ -231,7 +231,7 @@ PROBES = Field("probes", COUNT, "requests for paths that only vulnerability scan
 NO_AGENT = Field("no_agent", COUNT, "of these, other requests without a user agent")
 ERRORS = Field("errors", COUNT, "requests answered with 500 to 599")
 PEOPLE = Field("people", COUNT, "of these, requests by people, including AI referrals")
-REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits by people sent in the first 14 of the 28 days")
+REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits by people who were sent in the first 14 of the 28 days")
 LOST_REFERRALS = Field("lost_referrals", COUNT, "how many fewer people were sent in the last 14 days")
 PROBABILITY = Field(
     "probability", NUMBER, "p-value: the probability of this few or fewer people by chance alone, 0 to 1"

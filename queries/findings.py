@@ -32,7 +32,7 @@ class Finding:
     subject: dict[str, str | None]  # the values that identify it, by column
     row: dict[str, Any]
     """The row of the detector's answer, ready for JSON: times are strings in UTC with Z, in whole seconds."""
-    weight: float  # its requests in an average week; each person counts as ten
+    weight: float  # average requests per week; each person counts as ten requests
 
 
 def days_before(as_of: date) -> tuple[date, date]:
@@ -54,8 +54,8 @@ def detect(
 
     Days that have not been judged are left out, unless behaviour is switched off. `cancelled` is passed to
     `Engine.answer`. With `explain`, only conditions with these reasons must be met; with ("",), none must be met, so
-    that everything that the detector considers becomes a finding. A cluster ignores `explain`. `shared` is what
-    `share_detected` returned for these days.
+    that everything that the detector considers becomes a finding. A cluster ignores `explain`. `shared` is the
+    snapshot that `share_detected` returned for these days.
 
     Raises the exceptions of `Engine.answer` and, unless `shared` is given, of `live_files`.
     """
@@ -84,7 +84,7 @@ def left_out(
 ) -> list[tuple[Finding, str]]:
     """Return the subjects that a detector considers but leaves out, heaviest first, each with the reason.
 
-    The reason is that of the first unmet condition, in the order of the SQL. At most 100 subjects are considered. Not
+    The reason names the first unmet condition, in the order of the SQL. At most 100 subjects are considered. Not
     supported on a cluster. Raises the exceptions of `detect`.
     """
     asked: list[str] = [""]
@@ -124,7 +124,7 @@ def measure_all(  # noqa: PLR0917  # called in this order everywhere
     """Return, for each subject, its days with visits from `start` to `end` (inclusive), each with the numbers of events
     and visits.
 
-    The visits are read once. The subjects are those of findings; `cancelled` is passed to `Engine.answer`. Raises
+    The visits are read once. The subjects come from findings; `cancelled` is passed to `Engine.answer`. Raises
     ValueError if a subject does not have the columns of this kind's subjects, and the exceptions of `detect`.
     """
     for one in subjects:

@@ -11,8 +11,8 @@ _FILE: Final = re.compile(FILE_PATTERN)
 
 
 def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
-    """Return a sentence with the first and last day that have visits if the scope's days have none; otherwise what
-    file_hint returns.
+    """Return the result of file_hint if the scope's days have visits; otherwise a sentence with the first and last day
+    that have visits.
 
     `names` are the caller's parameters for the days.
     """
@@ -24,7 +24,7 @@ def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_
 
 
 def file_hint(lake: Lake, scope: Scope) -> str:
-    """Return a sentence about the scope's path if it is a file's and the organization sets files aside; or else ""."""
+    """Return a hint if the scope's path is the path of a file and the organization sets files aside; otherwise ""."""
     is_file = scope.path is not None and _FILE.search(scope.path)
     if not is_file or not lake.manifest.exclusions.are_files_aside(scope.organization):
         return ""

@@ -23,8 +23,7 @@ QUERY_TIMEOUT_SECONDS: Final = 10.0
 MAX_IDLE_CURSORS: Final = 4
 """Maximum number of idle cursors that wait for the next query of their snapshot; the oldest is closed first."""
 MAX_SPILL: Final = "4GB"
-"""Maximum disk space for all queries of an engine that is short of memory: about what a disk writes within the timeout.
-"""
+"""Maximum disk space to which the queries of an engine spill: about as much as a disk writes within the timeout."""
 
 _DENIED_FILE: Final = re.compile(r'Cannot access file "([^"]+)"')
 
@@ -103,8 +102,8 @@ class LockedEngine:
     def cursor(
         self, snapshot: Snapshot, cancelled: threading.Event | None = None, is_kept: bool = False
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor for one query, which the watchdog may interrupt. The cursor's session variables hold one
-        caller's scope.
+        """Yield a cursor for one query, which the watchdog may interrupt. The cursor's session variables are those in
+        the snapshot.
 
         With `is_kept`, the cursor is kept for the next query of the same snapshot, since setting the variables takes as
         long as a small query. After an error it is not kept. In this context, DuckDB's errors are raised as
@@ -120,7 +119,7 @@ class LockedEngine:
                     if cancelled.is_set():
                         raise QueryFailed("the query was cancelled.")
                     if idle is None:
-                        # starts the thread that returns freed memory: all engines share it, and closing any of them
+                        # starts the thread that returns freed memory: all engines share it, and closing any engine
                         # ends it
                         cursor.execute("SET GLOBAL allocator_background_threads = TRUE")
                         set_variables(cursor, snapshot)
@@ -166,7 +165,7 @@ class LockedEngine:
         self._has_closed()
 
     def _idle_cursor(self, engine: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> duckdb.DuckDBPyConnection | None:
-        """Take one of this engine's idle cursors with this snapshot's variables, or return None."""
+        """Remove and return an idle cursor of this engine with this snapshot's variables; None if there is none."""
         with self._idle_lock:
             for place, idle in enumerate(self._idle):
                 if idle.snapshot is snapshot and idle.engine is engine:

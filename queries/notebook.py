@@ -73,14 +73,14 @@ class Reader:
         return self._lake.manifest.organizations.today(organization, self._clock())
 
     def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
-        """Return the report `name` as an Arrow table, which has its columns even without rows. Names are those in
-        queries.ENTRIES; most are routes, such as GET /analytics/devices.
+        """Return the report `name` as an Arrow table, which has its columns even without rows. The names are the keys
+        of queries.ENTRIES; most are routes, such as GET /analytics/devices.
 
-        The parameters are the API's (queries.PARAMETERS); without days, the last 30 days count. Days may be given as
-        dates or strings. An answer with several parts is a dict of tables by part; a part may also be such a dict.
-        Raises BadInput for an unknown name, organization or parameter, InvalidParameter for an invalid value, and what
-        take_snapshot and Warehouse.answer raise. Warns if the days have no visits at all, or if `path` is the path of a
-        file and files are set aside.
+        The parameters are the API's (queries.PARAMETERS); the default is the last 30 days. Days may be given as dates
+        or strings. An answer with several parts is a dict of tables by part; a part may also be such a dict. Raises
+        BadInput for an unknown name, organization or parameter, InvalidParameter for an invalid value, and the
+        exceptions of take_snapshot and Warehouse.answer. Warns if the days have no visits at all, or if `path` is the
+        path of a file and files are set aside.
         """
         if name not in ENTRIES:
             raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 OWN_SQL_MEMORY: Final = "300MB"
 _START_SECONDS: Final = 60.0
 _KILLED_AFTER: Final = 1.0
-"""Seconds from a query's time limit until its process is killed; if the engine can, it stops the query at the limit."""
+"""Seconds from a query's time limit, at which the engine tries to stop it, until its process is killed."""
 
 
 class Rows(NamedTuple):

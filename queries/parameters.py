@@ -43,21 +43,21 @@ class InvalidParameter(BadInput):
     """A parameter is given twice, or has a value that it does not accept, such as "5d" for `range`."""
 
     def __init__(self, name: str, problem: str, remedy: str) -> None:
-        """Write the message. `problem` follows the parameter's name in a sentence; `remedy` is a separate sentence."""
+        """Build the message: `problem` follows the parameter's name in a sentence; `remedy` is a separate sentence."""
         self.problem = f"The parameter {name} {problem}."
         self.remedy = remedy
         super().__init__(f"{self.problem} {remedy}")
 
 
 def _domain(value: str) -> str:
-    """Return the normalized domain. An invalid host is kept, in lower case: visits stored before hosts were validated
-    may have it.
+    """Return the normalized domain. An invalid host is only converted to lower case, since visits stored before hosts
+    were validated may have it.
     """
     return normalized_host(value) or value.lower()
 
 
 def _one_of(name: str, meanings: Mapping[str, str], value: str) -> str:
-    """Return the meaning of a case-insensitive value. Raises InvalidParameter for the parameter `name`."""
+    """Return the meaning of a case-insensitive value. Raises InvalidParameter, with this name, if it has none."""
     if value.lower() not in meanings:
         problem = f"has the unknown value {_quote(value)}"
         raise InvalidParameter(name, problem, f"Use one of {', '.join(meanings)}.")
@@ -88,7 +88,7 @@ class Parameter:
     parse: Callable[[str], str] = str
     """Converts a value to the value of the Scope field with the same name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)  # the values that it accepts, as JSON Schema
-    form: str = "upper and lower case differ"
+    form: str = "upper and lower case are distinguished"
     """A clause about the form of valid values, which ends the hint about a value that no visit has."""
     links_unknown: bool = True
     """Whether a row "unknown" on a page links to the visits without this value; False if most visits have none."""
@@ -157,7 +157,7 @@ _ROWS: Final = (
     ),
     Parameter(
         "path", "word", "only visits to this path, without the query string", "Path",
-        form="paths begin with a slash, and upper and lower case differ",
+        form="paths begin with a slash and are case-sensitive",
     ),
     Parameter(
         "status", "word", "only visits answered with this HTTP status, or unknown", "Status",
@@ -177,13 +177,13 @@ Scope and a condition in prelude/3_scope.sql; a word is also a term of has_word(
 
 
 RESOLVED: Final = frozenset(("target_url", "tag"))
-"""Parameters that stand for links, which are looked up when a Scope is made."""
+"""Parameters that are resolved to links when a Scope is built."""
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """From pairs of name and value, select the parameters that `entry` accepts; drop empty values.
+    """Return the parameters that `entry` accepts from pairs of name and value, without empty values.
 
-    Raises InvalidParameter if a parameter is given twice or is too long.
+    Raises InvalidParameter if an accepted parameter is given twice or is too long.
     """
     return select_parameters(pairs, parameters_of(entry))
 
@@ -209,7 +209,7 @@ def single_filters(given: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def unknown_value_hint(name: str, value: str) -> str:
-    """Return a sentence about a filter by a value that no visit has, and about the form of valid values."""
+    """Return a hint that no visit has this value of a filter, with the form of valid values."""
     row = PARAMETERS[name]
     label = row.label if row.label[:2].isupper() else row.label.lower()
     shown = value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…"
@@ -217,7 +217,7 @@ def unknown_value_hint(name: str, value: str) -> str:
 
 
 def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) -> dict[str, str]:
-    """Select the `known` parameters from pairs of name and value, as `validate` does."""
+    """Return the `known` parameters from pairs of name and value, like `validate`."""
     values: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
@@ -266,7 +266,7 @@ def _links_with_tag(tag: str, links: IndexedLinks) -> str:
 
 
 def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
-    """Return the day in a parameter of this name; a time is converted to the zone. Raises InvalidParameter."""
+    """Return the day in a parameter's value; a time is converted to the time zone. Raises InvalidParameter."""
     try:
         if _DAY.fullmatch(value):
             return date.fromisoformat(value)

@@ -87,10 +87,10 @@ class Month(NamedTuple):
 
 
 class RelationCounter(Protocol):
-    """Counts the rows of relations outside this process: a Cluster."""
+    """Counts the rows of relations outside this process; implemented by Cluster."""
 
     def takes(self, visits: int) -> bool:
-        """Return whether the counter takes this many visits."""
+        """Return whether the counter is meant for this many visits."""
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:
         """Return the rows of a relation for a new rollup, counted from the visits in a cluster snapshot."""
@@ -113,8 +113,8 @@ class RollupBuilder:
         """Prepare the builder. A past day is closed, and may be counted, once no file has landed in it for
         `quiet_period`.
 
-        A month is counted by `counter` if that takes the number of the month's new visits, otherwise by `process` if
-        there are more than MAX_VISITS_IN_SERVER, and otherwise by the builder itself.
+        A month is counted by `counter` if its `takes` accepts the number of new visits, by `process` if there are more
+        than MAX_VISITS_IN_SERVER, and otherwise by the builder itself.
         """
         self._lake = lake
         self._clock = clock
@@ -123,7 +123,7 @@ class RollupBuilder:
         self._process = process
         self._cancelled = threading.Event()
         self._engine = InterruptibleEngine(lake)
-        self._queue: list[Month] = []  # found by an earlier run, which ended at its limit
+        self._queue: list[Month] = []  # months left over by a run that reached its limit
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress = ignore_progress) -> int:
         """Build the missing rollups of closed days for at most `limit` months, and return the number of months built.
@@ -143,7 +143,7 @@ class RollupBuilder:
             )
 
     def count_month(self, month: Month) -> None:
-        """Build the rollup of one month if a closed day has none. The caller must hold the lock for rewriting files."""
+        """Build the rollup of one month if it lacks a closed day. The caller must hold the lock for rewriting files."""
         with self._engine.open() as engine:
             define_relations(engine, self._lake)
             self._build_month(engine, month)
@@ -258,7 +258,7 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
 def _rollup_rows(
     engine: duckdb.DuckDBPyConnection, lake: Lake, before: Snapshot, chunks: Sequence[Sequence[LandedFile]]
 ) -> Iterator[RelationRows]:
-    """Yield the rows of one relation after another: the stored rows, and the rows counted from the visits in `chunks`.
+    """Yield the rows of each relation in turn: the stored rows, and the rows counted from the visits in `chunks`.
 
     Daily relations are counted chunk by chunk to bound memory, because they group by visitor. Monthly relations have
     few groups and are counted in one query.

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Scope:
-    """The visits that an answer covers: those of one organization from start_date to end_date (inclusive) that pass the
+    """The visits that an answer covers: an organization's visits from start_date to end_date (inclusive) that pass the
     filters.
 
     A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
     (the four AI-related categories) or "other" (the two other automated categories). `traffic_group` is "people"
-    (including AI referrals), "ai" (agents and AI referrals) or "bots" (all others). `tag` is the links that carry a
-    tag, as IndexedLinks.with_tag writes them. The other filters are the words that answers show, such as "unknown" for
+    (including AI referrals), "ai" (agents and AI referrals) or "bots" (all others). `tag` lists the links that have a
+    tag, in the format of IndexedLinks.with_tag. The other filters use the words shown in answers, such as "unknown" for
     a missing country.
     """
 
@@ -38,13 +38,13 @@ class Scope:
     utm_source: str | None = None
     utm_campaign: str | None = None
     no_domain: bool | None = None  # True: only visits without a domain
-    search: str | None = None  # text in a link; this and the next five choose and order rows of all-links, not visits
+    search: str | None = None  # text in a link; this and the next five select and order rows of all-links, not visits
     unvisited: bool | None = None  # True: only links without visits
     sorted_by: str | None = None  # the field to sort by
     ascending: bool | None = None
     skipped: int | None = None  # number of rows to skip
     shown: int | None = None  # maximum number of rows; None: 100
-    only_judged: bool = False  # leaves out days that are not judged yet, unless behaviour is switched off
+    only_judged: bool = False  # whether unjudged days are left out, unless behaviour is switched off
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Scope:
 
     @property
     def listing(self) -> dict[str, Any]:
-        """The values that choose and order the rows of a list, by field."""
+        """The values that select and order the rows of a list, by field."""
         return self._set(LISTING)
 
     def _set(self, names: tuple[str, ...]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Scope:
 
 
 LISTING: Final = ("search", "unvisited", "sorted_by", "ascending", "skipped", "shown")
-"""The fields of a Scope that choose and order the rows of a list. Each field that is set is a session variable."""
+"""The fields of a Scope that select and order the rows of a list. Each field that is set is a session variable."""
 FILTERS: Final = tuple(field.name for field in fields(Scope) if field.default is None and field.name not in LISTING)
 """The fields of a Scope that are filters, unlike organization and days. Each field that is set is a session variable.
 """

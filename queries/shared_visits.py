@@ -42,14 +42,14 @@ _IDENTIFIER: Final = re.compile(r"\w+")
 def share_visits(
     engine: LockedEngine, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
 ) -> Snapshot:
-    """Return the snapshot with the visits for these answers in memory; it may be used for these answers only.
+    """Return the snapshot with the visits for these answers in memory; use it for these answers only.
 
     For relations that rollups serve, these are the visits on days that no rollup covers, unless there are more than
-    MAX_SHARED_VISITS. For other relations, they are all visits in scope; if there are more than MAX_SHARED_VISITS, they
-    are read in parts of at most that size, and only the rows that these relations count from them are kept. For
-    detectors, they are the visits in scope, including those set aside, and the rows of failing_paths, unless there may
-    be more than MAX_SHARED_VISITS visits. If there is nothing to share, the snapshot is returned unchanged. Raises the
-    exceptions of a query.
+    MAX_SHARED_VISITS. For other relations, these are all visits in scope; if there are more than MAX_SHARED_VISITS,
+    they are read by period (see `periods_of`), and only the rows that these relations count from them are kept. For
+    detectors, these are the visits in scope, including visits set aside, and the rows of failing_paths, unless there
+    may be more than MAX_SHARED_VISITS visits. If there is nothing to share, the snapshot is returned unchanged. Raises
+    the exceptions of a query.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
     read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()
@@ -150,13 +150,13 @@ def _read(
 
 
 def _with_source(snapshot: Snapshot, relations: Iterable[str], source: str, read: Mapping[str, pa.Table]) -> Snapshot:
-    """Return the snapshot in which these relations count the visits of a table in memory."""
+    """Return a copy of the snapshot in which these relations count visits from tables in memory."""
     sources = {**snapshot.sources, **dict.fromkeys(relations, f"{source}_in_memory")}
     return _with_rows(replace(snapshot, sources=sources), read)
 
 
 def _with_rows(snapshot: Snapshot, read: Mapping[str, pa.Table]) -> Snapshot:
-    """Return the snapshot with these tables in memory."""
+    """Return a copy of the snapshot with these additional tables in memory."""
     return replace(snapshot, in_memory={**snapshot.in_memory, **read})
 
 
@@ -166,7 +166,7 @@ def _relations_from(source: str, relations: Iterable[str], snapshot: Snapshot) -
 
 
 def columns_of_relations(relations: Iterable[str]) -> list[str]:
-    """Return the columns of visits that the SQL of these relations names, and those that are always read."""
+    """Return the columns of visits that the SQL of these relations names, plus the columns that are always read."""
     return sorted(_ALWAYS_READ.union(*map(_columns_of, relations)))
 
 

@@ -7,7 +7,7 @@ from queries.prelude import prelude
 from queries.snapshot import Snapshot
 
 TYPED: Final = ("scope", "subjects")
-"""Variables with types that the prelude defines, under the same names."""
+"""Variables that are cast to the types that the prelude defines under the same names."""
 
 
 def script(snapshot: Snapshot, hint: str = "") -> str:

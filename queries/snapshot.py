@@ -52,7 +52,7 @@ class VisitFiles(NamedTuple):
 class Snapshot:
     """The files and rollups that the answers for one scope read, as they were at one moment.
 
-    Cursors keep the variables of a snapshot as long as they are given the same object.
+    An idle cursor keeps the variables of its snapshot, and is reused only for the same object.
     """
 
     scope: Scope
@@ -76,14 +76,14 @@ class Snapshot:
 
     @property
     def visits_to_read(self) -> int:
-        """The maximum number of visits that an answer reads on this machine, if rollups can serve it at all."""
+        """The maximum number of visits to read on this machine for an answer that uses rollups where possible."""
         is_served = self.scope.filters.keys() <= ROLLUP_FILTERS | _SERVED_WHERE_TAKEN
         return (self.uncovered_files if is_served else self.files).visits
 
     @cached_property
     def variables(self) -> Mapping[str, Any]:
         """The session variables that SQL reads, by name. A filter that is not set has no variable: SQL reads NULL."""
-        closed_bits: Counter[date] = Counter()  # of each month, numbered like day_bit() in the prelude
+        closed_bits: Counter[date] = Counter()  # by month; a bit for each day, as in day_bit()
         for day in self.closed_days:
             closed_bits[month_of(day)] += 1 << day.day - 1
         always = {
@@ -148,8 +148,8 @@ def take_snapshot(lake: Lake, scope: Scope) -> Snapshot:
 
 
 def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
-    """Return the live visit files for the days of a scope, without those of unjudged days if the scope leaves these
-    out.
+    """Return the live visit files for the days of a scope. If the scope is `only_judged`, files of unjudged days are
+    left out, unless behaviour is switched off.
 
     Raises LakeDamaged for a damaged file, and Conflict if a file was replaced and deleted in the meantime.
     """
@@ -201,14 +201,14 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
 
 
 def counted_version(lake: Lake, organization: str) -> str:
-    """Return the version that rollups have under an organization's current settings for what counts."""
+    """Return the rollup version for an organization's current settings: use of behaviour, and visits set aside."""
     return rollup_version(
         lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )
 
 
 def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> ClusterSnapshot:
-    """Return the snapshot with which a cluster counts the visits in these files."""
+    """Return a ClusterSnapshot, from which a cluster counts the visits in these files."""
     changed = {
         "high_cardinality_days": _high_cardinality_days(files),
         "landed": tuple(files),
@@ -219,8 +219,8 @@ def for_cluster(lake: Lake, snapshot: Snapshot, files: Sequence[LandedFile]) -> 
 
 
 def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
-    """Return the days with more than MAX_VALUES_PER_DAY visits in these files. Only these days may also have more words
-    than that.
+    """Return the days with more than MAX_VALUES_PER_DAY visits in these files. Only these days can have more than that
+    many distinct words.
     """
     visits: Counter[date] = Counter()
     for file in files:
@@ -229,7 +229,7 @@ def _high_cardinality_days(files: Iterable[LandedFile]) -> tuple[date, ...]:
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
-    """Return the view from which a relation counts visits when these `filters` of a Scope are set.
+    """Return the view that a relation counts visits from when these `filters` of a Scope are set.
 
     The view is uncovered_visits if stored rows can be filtered by all of these fields; the relation then adds the
     stored rows of the other days. Otherwise, for example for a field added to Scope later, the view is all_visits, and
@@ -283,7 +283,7 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
 _SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
-"""Filters that only a few answers take, and that all relations in those answers serve."""
+"""Filters that only a few answers accept; the stored rows of all relations in those answers can serve them."""
 _TYPES: Final = {
     "subjects": "subjects",
     "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",

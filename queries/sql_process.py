@@ -38,7 +38,7 @@ _DUCKDB_ERRORS: Final = {
     "INTERRUPT Error": duckdb.InterruptException,
     "Out of Memory Error": duckdb.OutOfMemoryException,
 }
-"""The classes of DuckDB's errors, by the beginning of the message with which Arrow raises them again."""
+"""DuckDB's error classes, by the prefix of the message when Arrow raises them as OSError."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def main() -> None:
     The second argument is the process ID of the parent; when the parent ends, so does this process.
 
     The process sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with their names
-    (for lists of tuples only), any number of "rows" with the memory that they take in Python, and "done"; or, instead
-    of any of these, "failed" with a class and a message.
+    (for lists of tuples only), any number of "rows" with their size in Python, and "done"; or, instead of any of these,
+    "failed" with a class and a message.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent process
     connection = Connection(int(sys.argv[1]))
@@ -106,7 +106,7 @@ def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> No
         os._exit(OUT_OF_MEMORY)
     except (BrokenPipeError, SystemExit):
         raise
-    except Exception as error:  # noqa: BLE001  # a value that Python cannot hold, such as an interval of 5,000,000 years
+    except Exception as error:  # noqa: BLE001  # out of Python's range, such as 5,000,000 years
         _send(connection, "failed", QueryFailed.__name__, f"{error}; convert that value to text with ::VARCHAR.")
 
 
@@ -139,12 +139,12 @@ def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[Any, ...]]
 
 
 def _readable_type(kind: str, is_arrow: bool) -> str:
-    """Return the type to which a column is cast so that Python, or Arrow, holds its values unchanged."""
+    """Return the type to cast a column to, so that Python or Arrow can represent its values."""
     return _FOREIGN_TYPE.sub(lambda found: (_IN_ARROW if is_arrow else _IN_PYTHON).get(found[0], found[0]), kind)
 
 
 def _bytes_of(value: object) -> int:
-    """Return the memory that rows take in Python, assuming that no two values share an object."""
+    """Return the bytes that rows occupy in Python, assuming that no two values share an object."""
     match value:
         case dict():
             return sys.getsizeof(value) + sum(map(_bytes_of, value)) + sum(map(_bytes_of, value.values()))
@@ -167,7 +167,8 @@ def _arrow_stream(batch: "pa.RecordBatch | pa.Table") -> bytes:
 def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, str]]:
     """Check that `sql` is one SELECT that only reads; return its columns and their types.
 
-    Raises QueryFailed, and the engine's exceptions.
+    Raises QueryFailed if it is not a single SELECT or calls a forbidden function, and duckdb.Error if DuckDB rejects
+    it.
 
     The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but not
     inside query(); and some functions in DuckDB 1.5 write logs and profiles to any path despite the lock-down.
@@ -196,10 +197,10 @@ _FOREIGN_TYPE: Final = re.compile(
 )
 _IN_PYTHON: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "VARIANT": "JSON"}
 """Times with a zone become times in UTC, since DuckDB needs pytz for times with a zone, and pytz is not installed. A
-VARIANT may hold such times.
+VARIANT may contain such times.
 """
 _IN_ARROW: Final = {"VARIANT": "JSON", **dict.fromkeys(("TIME WITH TIME ZONE", "UHUGEINT", "BIGNUM", "BIT"), "VARCHAR")}
-"""Types that Arrow would change: into bytes, a time without its zone, or an overflowing number."""
+"""Types that Arrow would misrepresent: as bytes, as a time without its zone, or as a number that overflows."""
 _WRITING_NODE: Final = "_QUERY_NODE"  # the type of COPY, INSERT, UPDATE and DELETE in a WITH clause
 _FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
 _FORBIDDEN_FUNCTIONS: Final = frozenset(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Result = list[dict[str, Any]] | dict[str, Any]
-"""An array of objects, or one object with members that may be results themselves."""
+"""The answer for an entry: a list of rows, a single row, or the results of its parts by name."""
 
 Tables = Union["pa.Table", dict[str, "Tables"]]
 """The Arrow table of an answer, or the tables of its parts by name."""
@@ -56,14 +56,17 @@ class Warehouse:
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """Return the snapshot with the visits that these answers can share in memory. Raises what `answer` raises."""
+        """Return the snapshot with the visits that these answers can share in memory.
+
+        Raises the exceptions of `answer`.
+        """
         return share_visits(self._engine, snapshot, entries, cancelled)
 
     @contextmanager
     def sharing(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Iterator[Snapshot]:
-        """Yield a snapshot that holds the visits that these answers can share, and release them afterwards."""
+        """Yield a snapshot that keeps the visits that these answers can share in memory; release them afterwards."""
         shared = self.with_shared_visits(snapshot, entries, cancelled)
         try:
             yield shared
@@ -95,8 +98,8 @@ class Warehouse:
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, snapshot: Snapshot) -> Tables:
-        """Return the answer for one catalog entry as an Arrow table, or as a dict of tables. Raises what `answer`
-        raises.
+        """Return the answer for one catalog entry as an Arrow table, or as a dict of tables. Raises the exceptions of
+        `answer`.
         """
         if entry.shape == "parts":
             with self.sharing(snapshot, [entry]) as shared:
@@ -117,7 +120,7 @@ class Warehouse:
         self._engine.stop(cancelled)
 
     def probe(self) -> None:
-        """Run a query on the empty seed file, as a health check. Raises what any query may raise."""
+        """Run a query on the empty seed file, as a health check. Raises the exceptions of a query."""
         with self._engine.cursor(self._no_visits, is_kept=True) as cursor:
             cursor.execute("SELECT count(*) FROM visits_in_scope").fetchall()
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 INTERRUPT_INTERVAL_SECONDS: Final = 0.01
-"""An interrupt between two statements of a query has no effect, so it is repeated until the query has ended."""
+"""Interval at which an interrupt is repeated, since an interrupt between two statements of a query has no effect."""
 
 
 class Interruptible(Protocol):
-    """A query on a cluster, or the cursor of one query. It runs no other query that a late interrupt could hit."""
+    """A query on a cluster, or a DuckDB cursor that runs a single query, so a late interrupt hits no other query."""
 
     def interrupt(self) -> None:
         """Make the running statement fail."""
@@ -49,7 +49,7 @@ class Watchdog:
         self.check_now()
 
     def _watch(self) -> None:
-        """Interrupt every expired or cancelled query, and wait for the next."""
+        """Interrupt every expired or cancelled query, then wait until the next one expires or check_now() is called."""
         with self._condition:
             while not self._is_closed:
                 now = time.monotonic()

@@ -82,7 +82,7 @@ PROGRAM: Final = get_command(app)
 
 
 def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
-    """Return the message and the exit code for a lack of memory or threads, or for Ctrl-C. Raises any other error."""
+    """Return the message and exit code for a lack of memory or threads, or for Ctrl-C. Re-raises any other error."""
     if isinstance(error, MemoryError):
         return "there is not enough memory.", 1
     if str(error) == "can't start new thread":

@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Final
 
 UNUSED: Final = ("numpy", "pandas", "yaml")
-"""pyarrow imports the first two where they are installed, for conversions that no command uses; this takes a second or
-two. ua-parser imports YAML for rule files, of which there are none here."""
+"""pyarrow imports the first two if they are installed, for conversions that no command uses; this takes a second or
+two. ua-parser imports YAML for rule files, which this program does not have."""
 
 
 class _NotInstalled:
@@ -44,7 +44,7 @@ def _open_missing_streams() -> None:
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning as a user needs it: its sentence, without the source line that raised it."""
+    """Print only the message of a warning, without the source line that raised it."""
     sys.stderr.write(f"{message}\n")
 
 

@@ -12,7 +12,7 @@ from service.core.program import command_line
 from service.core.settings import cluster_options, read_settings, setting
 
 _CLAIM: Final = "serving"
-"""The claim that a server makes on its lake."""
+"""The name of the claim that a server makes on its lake."""
 
 
 def serve(

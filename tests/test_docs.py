@@ -134,7 +134,7 @@ def help_of_command(*words):
     return run.output
 
 
-def test_documented_python_programs_have_their_flags():
+def test_documented_flags_of_python_programs_exist():
     programs = {}
     for line in [line for line in SHOWN if " python -m " in line]:
         program, *words = shlex.split(line.partition(" python -m ")[2])
@@ -239,7 +239,7 @@ def test_documented_commands_of_the_duckdb_shell_print_rows(workshop):
         assert run.stdout.strip()
 
 
-def test_every_dependency_has_a_reason():
+def test_every_dependency_has_a_comment_with_its_reason():
     groups = [DEPENDENCIES, *PROJECT["dependency-groups"].values()]
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     reasons = dict(re.findall(r'"([^"\n]+)"[\],]+ +# (\S.*)$', text, re.MULTILINE))
@@ -281,7 +281,7 @@ def test_requirements_have_hashes_but_no_index_address():
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_links_and_paths_in_a_document_lead_somewhere(path):
+def test_targets_of_links_and_paths_in_a_document_exist(path):
     """The files and headings that it links to exist, and so do the paths that it names."""
     lost = []
     for target in re.findall(r"\]\(([^)]+)\)", without_code(TEXTS[path])):

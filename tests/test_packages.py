@@ -61,7 +61,7 @@ def test_the_packages_that_a_command_installs_are_found(text, names):
     assert packages(text) == names
 
 
-def test_texts_install_only_our_dependencies():
+def test_install_commands_name_only_our_dependencies():
     loaded = re.findall(r'load(?:\.resolve)?\("(@?[\w-]+)', texts()["service/core/pages/make_map.mjs"])
     ours = PINS | {*loaded, "uv"}
     assert {path: strange for path, text in texts().items() if (strange := packages(text) - ours)} == {}

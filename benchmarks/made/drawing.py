@@ -26,7 +26,7 @@ class Drawing:
     """The visits of one organization, determined by the sample and the organization's name."""
 
     def __init__(self, sample: Sample, organization: str, browsers: int = BROWSERS, skew: int = 3) -> None:
-        """`skew` is how much more frequent some browsers are than others; 1 means that all are equally frequent."""
+        """Prepare to draw. `skew` is how unevenly browsers are distributed; 1 means that all are equally frequent."""
         self._draws = Draws(sample, browsers)
         self._tables = tables_of(replace(sample, visits=0), browsers)
         self._is_ready = False
@@ -43,7 +43,7 @@ class Drawing:
         self._engine.execute("SET memory_limit = '4GB'")
         self._engine.execute("SET enable_progress_bar = FALSE")
         self._engine.execute("SET temp_directory = ''")  # all must fit in memory
-        self._engine.execute("SET disabled_optimizers = 'join_order'")  # each of few visits looks its words up, too
+        self._engine.execute("SET disabled_optimizers = 'join_order'")  # joins run as written, even for few visits
 
     def parts(self) -> Iterator[Days]:
         """Yield groups of consecutive days; each group is drawn at once."""

@@ -1,7 +1,7 @@
 """Tables that turn a roll of the dice into a visit: the visitor, the origin, the time and the target.
 
-Each table has one row for each face of its die, so that DuckDB can draw a row with a join. The values are those of the
-project's own sample, as classified by the project's own classifier.
+Each table has one row for each face of its die, so that DuckDB can draw a row with a join. The values come from the
+project's own sample, and are classified by the project's own classifier.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _AUTOMATA: Final = {
     "others": words.OTHERS,
 }
 _PEOPLE: Final = ("people", "referred")
-_STEADY: Final = ("trainers", "others")  # equally at all hours
+_STEADY: Final = ("trainers", "others")  # equally active at all hours
 _COUNTRIES: Final = (
     "US", "DE", "GB", "FR", "IN", "CA", "BR", "NL", "ES", "IT", "AU", "PL", "JP", "SE", "MX", "CH", "BE", "AT",
     "ID", "TR", "PT", "NO", "DK", "FI", "IE", "CZ", "AR", "ZA", "KR", "SG", "RO", "HU", "GR", "UA", "IL", "PH",
@@ -165,7 +165,7 @@ def tables_of(sample: Sample, browsers: int) -> Mapping[str, pa.Table]:
 
 @cache
 def _classifier() -> Classifier:
-    """Return the rules, loaded once for all organizations."""
+    """Return the classifier, loaded once for all organizations."""
     return Classifier()
 
 

@@ -12,7 +12,7 @@ _BROWSERS: Final = 94_000
 
 
 def write_log(path: Path, lines: int) -> Path:
-    """Write a log of this many lines once, with 50,000 user agents in nearly equal shares, and keep the file."""
+    """Write a log of this many lines unless it exists, with all user agents in nearly equal shares; return its path."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         drawing = Drawing(Sample(lines, LAST_DAY, DAYS), ORGANIZATION, _BROWSERS, skew=1)

@@ -24,7 +24,7 @@ def importing(trial: Trial) -> Iterator[Comparison]:
 
 
 def judging(trial: Trial) -> Iterator[Comparison]:
-    """Compare the work after a second log has landed: the days, with two files each, are merged, judged and counted."""
+    """Compare the work after a second log has landed: merging, judging and counting days with two files each."""
     first, second = trial.halves()
 
     def judge(side: Side, _: int) -> dict[str, float]:
@@ -35,7 +35,7 @@ def judging(trial: Trial) -> Iterator[Comparison]:
 
 
 def operations(trial: Trial) -> Iterator[Comparison]:
-    """Compare an operator's commands on a lake, each of which gets a new copy if it changes the lake."""
+    """Compare an operator's commands on a lake. Each command that changes the lake runs on a new copy."""
     older = {side.name: _of_older_rules(side, trial.log) for side in trial.sides}
 
     def on_copy(*words: str, until: str = "") -> Callable[[Side], Ran]:
@@ -79,7 +79,7 @@ def _days(number: int) -> tuple[str, ...]:
 
 
 def _of_older_rules(side: Side, log: Path) -> Path:
-    """Return a lake in which unknown rules classified all visits."""
+    """Return a lake with all visits marked as classified by unknown rules."""
     root = side.home / "lake-older"
     if not root.exists():
         side.copy_of(side.lake(log)).rename(root)

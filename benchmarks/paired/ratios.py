@@ -8,7 +8,7 @@ from typing import Final
 
 LEAST_PAIRS: Final = 15
 MATTERS: Final = 1.05
-"""Minimum ratio of a relevant difference. A smaller one may be real, but does not stop a change."""
+"""Minimum ratio of a relevant difference. A smaller difference may be real, but does not block a change."""
 _LEVEL: Final = 0.95
 
 SLOWER: Final = "slower"
@@ -33,7 +33,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Return SLOWER or FASTER if the interval excludes 1 and the median is at least MATTERS off, or NOT_SLOWER."""
+        """SLOWER or FASTER if the interval excludes 1 and the median differs by at least MATTERS; else NOT_SLOWER."""
         if self.low > 1 and self.ratio >= MATTERS:
             return SLOWER
         return FASTER if self.high < 1 and self.ratio <= 1 / MATTERS else NOT_SLOWER
@@ -61,7 +61,7 @@ def is_slower(comparisons: Iterable[Comparison]) -> bool:
 
 
 def lower_rank(pairs: int) -> int:
-    """Return the rank of the ordered ratio at which the interval of the median begins; the interval ends at the same
+    """Return the rank, from below, of the ratio that begins the interval of the median; the interval ends at the same
     rank from above.
 
     It is the narrowest interval that covers the median with a probability of at least 95 %, for any distribution: each

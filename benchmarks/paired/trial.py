@@ -19,7 +19,7 @@ _FACTORS: Final = {"s": 1, "ms": 1000}
 
 @dataclass(frozen=True)
 class Side:
-    """A tree, and a folder for its files."""
+    """One of the two source trees, and a folder for its files."""
 
     name: str
     traffic: Path
@@ -55,7 +55,7 @@ class Side:
         return copy
 
     def fresh(self, name: str) -> Path:
-        """Return the path for a new file or folder of this name, and delete the old one."""
+        """Delete the folder of this name, if it exists, and return its path."""
         path = self.home / name
         shutil.rmtree(path, ignore_errors=True)
         return path
@@ -89,9 +89,9 @@ class Trial:
     def compare(
         self, note: str, unit: str, measure: Callable[[Side, int], Mapping[str, float]], times: int = 1
     ) -> Iterator[Comparison]:
-        """Measure both sides in pairs; if a measure is slower, measure all again and use its second comparison.
+        """Measure both sides in pairs; if a measure is slower, measure all again, and use the second comparison for it.
 
-        `measure` also takes the number of the pair, and returns seconds by the name of the measure. Short cases can be
+        `measure` is called with a side and the number of the pair, and returns seconds by name. Short cases can be
         measured in several times as many pairs, since each pair contains the noise of a busy machine.
         """
         pairs = times * self.pairs
@@ -131,7 +131,7 @@ class Trial:
 
     @contextmanager
     def servers(self, lake_of: Callable[[Side], Path]) -> Iterator[dict[str, Address]]:
-        """Run a server of each side on its lake, both at the same time; yield them by the side's name."""
+        """Run a server of each side on its lake, both at the same time; yield their addresses by side."""
         with ExitStack() as stack:
             addresses = {}
             for side in self.sides:

@@ -1,6 +1,6 @@
 """Alternatives to this project, each with the same visits and the same queries: the members of the dashboard.
 
-A peer returns every number in our own answer, including percentages. Its application would have to add what we add:
+A peer returns every number in our own answer, including percentages. Its application would have to add the rest:
 rows of zeros for hours and days without visits, names of countries, targets of links, purposes of fetches, and bytes,
 which generated visits do not have.
 """
@@ -16,7 +16,7 @@ from queries import ENTRIES, Entry, Result, Scope, Warehouse, template_entries
 from queries.fields import Field
 
 MEMBERS: Final = {entry.name: entry for entry in template_entries(ENTRIES["dashboard"])}
-"""The thirteen members of the dashboard; the weekly trend has two halves."""
+"""The entries that make up the dashboard: its thirteen members, with two entries for the weekly trend."""
 _LEFT_OUT: Final = ("country_name", "source", "target_url", "bytes_sent", "asked")
 
 Rows = list[tuple[Any, ...]]
@@ -24,7 +24,7 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class World:
-    """The visits that all peers are queried about."""
+    """A lake with generated visits, which all peers are queried about."""
 
     lake: Lake
     name: str
@@ -54,7 +54,7 @@ def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
 
 
 def rows_of(entry: Entry, answer: Result) -> Rows:
-    """Return our own answer in the form of a peer's."""
+    """Return our own answer as a peer returns it: without the fields and empty rows that peers leave out."""
     rows = [answer] if isinstance(answer, dict) else answer
     kept = [field.name for field in fields_of(entry)]
     return [tuple(row[name] for name in kept) for row in rows if entry.shape == "row" or _counted(row)]
@@ -66,7 +66,7 @@ def fields_of(entry: Entry) -> list[Field]:
 
 
 def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
-    """Return rows with every value in a uniform notation, by the kind of its field."""
+    """Return rows with every value as text, in a uniform format for each kind of field."""
     write = [_WRITTEN.get(field.kind.sql, str) for field in fields_of(entry)]
     return [tuple(how(value) for how, value in zip(write, row, strict=True)) for row in rows]
 
@@ -89,8 +89,8 @@ def filled(text: str, holes: Mapping[str, str]) -> str:
 
 
 def condition(scope: Scope) -> str:
-    """Return the scope as the peer's application would write it. Values are not escaped, since all of them are our
-    own.
+    """Return the scope as an SQL condition, as the peer's application would write it. Values are not escaped, since all
+    of them are our own.
     """
     words = "".join(f" AND {name} = '{word}'" for name, word in scope.filters.items())
     return f"organization = '{scope.organization}' AND day BETWEEN '{scope.start_date}' AND '{scope.end_date}'{words}"

@@ -1,4 +1,4 @@
-"""Runs ClickHouse in this process, by chdb: as a plain table, and with its own materialised views."""
+"""Runs ClickHouse in this process, through chdb: as a plain table, and with its own materialized views."""
 
 import re
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class ClickHouse:
         return Table(self._told, database, texts)
 
     def views(self, world: World, way: str) -> "Table":
-        """Return the views of the same visits, filled."""
+        """Return materialized views of the same visits, filled; `way` is a key of _COUNTING."""
         base = self.table(world).database
         texts = {name: filled(text, _COUNTING[way]) for name, text in statements("clickhouse-views.sql").items()}
         steps = []
@@ -78,7 +78,7 @@ class ClickHouse:
 
 
 class Table:
-    """A database to query."""
+    """A database with one world's visits or views, as a peer."""
 
     def __init__(self, told: Callable[[str], bytes], database: str, texts: dict[str, str]) -> None:
         self.database = database

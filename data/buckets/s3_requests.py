@@ -29,7 +29,7 @@ class ListedObject(NamedTuple):
 
     key: str  # below the prefix
     size: int
-    etag: str  # differs between contents
+    etag: str  # changes with the content
 
 
 class Upload(NamedTuple):
@@ -163,7 +163,7 @@ class S3Requests:
         """Return a signed URL with this query, valid for twice the time-out.
 
         obstore signs only URLs of objects, so the endpoint given to it is the requested URL with its query; the last
-        parameter, which stores ignore, absorbs what obstore appends.
+        parameter, which stores ignore, absorbs the object key that obstore appends.
         """
         from obstore.store import S3Store  # noqa: PLC0415  # only the extra installs it
 
@@ -187,8 +187,8 @@ class _ErrorAnswer(TargetUnavailable):
 
 
 def _answer(method: str, address: str, timeout: float) -> bytes:
-    """Send a request, and read the response within the time-out. Raises OSError, or ValueError for an incomplete or
-    oversized response.
+    """Send a request; return the body of the response. Raises ValueError for a truncated or oversized response, and
+    OSError for other failures, such as a response that takes longer than `timeout` seconds.
     """
     ends_at, body = time.monotonic() + timeout, bytearray()
     import urllib.request  # noqa: PLC0415  # slow to import, and commands import this file without using a store

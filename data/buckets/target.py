@@ -23,11 +23,11 @@ from data.errors import BadInput
 _BUCKET: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^?#]*))?")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _TIMEOUT: Final = timedelta(seconds=30)
-"""Time-out of a response; after it, the store counts as unreachable."""
+"""Time-out of a request. If it expires, the store counts as unreachable."""
 _SINGLE_PUT_BYTES: Final = 64_000_000
 _SMALL_BYTES: Final = 8_000_000
 _LARGE_PUTS: Final = threading.Lock()
-"""Held during each upload of more than _SMALL_BYTES, since an upload in one part holds the whole object in memory."""
+"""Lock held during each upload of more than _SMALL_BYTES: a single-part upload keeps the whole object in memory."""
 _ABORTS: Final = 4
 _DELETED_AT_ONCE: Final = 1_000
 PARTIAL: Final = ".partial-"
@@ -55,7 +55,7 @@ def parse_target(text: str) -> str:
 
 
 def open_target(name: str) -> "ObjectStore":
-    """Return the target of this name, even if it is unreachable. Raises BadInput for a bucket without the extra
+    """Return the target with this name, even if it is unreachable. Raises BadInput for a bucket without the extra
     `publish`.
     """
     return Bucket(name) if name.startswith("s3://") else Folder(name)
@@ -65,7 +65,7 @@ class Folder:
     """A folder in a file system. Its methods raise TargetUnavailable if the file system fails."""
 
     late: Final = timedelta(0)
-    """How long an object may still appear after the program that wrote it has ended."""
+    """The longest time after a writer's exit until its last object appears."""
 
     def __init__(self, name: str) -> None:
         self.name = name  # the target as written in settings
@@ -110,9 +110,7 @@ class Folder:
             return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
 
     def versions_problem(self) -> str | None:
-        """Return the reason why deleted objects would remain as earlier versions; "" if they would not, None if that is
-        unknown.
-        """
+        """Return why deleted objects would remain as earlier versions; "" if they would not, None if it is unknown."""
         return ""
 
     def unfinished_uploads(self) -> tuple[str, ...]:
@@ -141,9 +139,7 @@ class Folder:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise TargetUnavailable for a file system error; if a file outside the target is missing, leave
-        FileNotFoundError as it is.
-        """
+        """Convert file system errors to TargetUnavailable, except FileNotFoundError for a file outside the target."""
         try:
             yield
         except OSError as error:
@@ -225,7 +221,7 @@ class Bucket:
             return bytes(self._client.get_range(self._store, key, start=start, length=length))
 
     def pages(self) -> Iterator[list[ListedObject]]:
-        """Yield all objects, page by page, including those with odd keys. Raises TargetUnavailable."""
+        """Yield all objects, page by page, including objects with odd keys (is_odd). Raises TargetUnavailable."""
         return self._requests.pages()
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -260,11 +256,11 @@ class Bucket:
                 self._requests.abort(upload)
             if not uploads:
                 return
-        raise TargetUnavailable(f"{self.name} cannot be used: it keeps parts of uploads that were aborted.")
+        raise TargetUnavailable(f"{self.name} cannot be used: it keeps parts of aborted uploads; choose another store.")
 
     @contextmanager
     def _errors(self, key: str = "") -> Iterator[None]:
-        """Raise TargetUnavailable for an error from the store; `key` is the requested object."""
+        """Convert errors from the store to TargetUnavailable; `key` is the requested object."""
         try:
             yield
         except (self._client.exceptions.BaseError, OSError) as error:

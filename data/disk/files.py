@@ -26,11 +26,11 @@ _SCHEMA_VERSION: Final = "traffic.schema_version"
 ROW_GROUP: Final = 20_000
 """The number of rows in a row group of visits."""
 _BUFFER_BYTES: Final = 1 << 20
-"""Write buffer for Parquet: without it, Arrow makes over a hundred writes for a small file."""
+"""Size of the write buffer for Parquet files. Without a buffer, Arrow makes over a hundred writes for a small file."""
 
 
 class RegisteredFile(NamedTuple):
-    """A file as registered in the manifest, with what the files of all kinds have in common."""
+    """A file as registered in the manifest: the fields that files of every kind have."""
 
     path: str  # in the lake
     size: int
@@ -56,8 +56,9 @@ def sha256_of(path: Path) -> str:
 
 
 def link_problem(root: Path, path: Path) -> str:
-    """Return why a file of the lake at `root` must not be read, namely that its path below `root` contains a symbolic
-    link; "" if it may be read.
+    """Return why a file of the lake at `root` must not be read; "" if it may be read.
+
+    A file must not be read if its path below `root` contains a symbolic link.
     """
     for part in (path, *path.parents):
         if part == root:
@@ -68,7 +69,7 @@ def link_problem(root: Path, path: Path) -> str:
 
 
 def has_room(folder: Path) -> bool:
-    """Return whether a folder has room for a small file. Errors other than a lack of space are ignored."""
+    """Return whether a folder has room for a small file (1 MiB); also true if the test fails for another reason."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_BUFFER_BYTES))
@@ -87,7 +88,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def check_identity(path: Path, opened: tuple[int, int] | None) -> None:
-    """Raise OSError (ESTALE) unless the path still leads to the file that was opened."""
+    """Raise OSError (ESTALE) unless the path still leads to the file with the identity `opened`."""
     if identity(path) != opened:
         message = "The lake was moved or replaced while it was open; stop this program and start it again"
         raise OSError(errno.ESTALE, message, str(path))
@@ -186,7 +187,7 @@ def sync(path: Path) -> None:
 
 
 def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """Return the type of the network file system that contains a folder; None for a local disk, or if it is unknown."""
+    """Return the type of the network file system that contains a folder; None if it is a local disk or unknown."""
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     try:

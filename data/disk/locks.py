@@ -1,4 +1,4 @@
-"""Locks that programs using the same lake take. The operating system releases them when a program dies."""
+"""Locks between programs that use the same lake. The operating system releases them when a program dies."""
 
 import fcntl
 import logging

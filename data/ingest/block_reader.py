@@ -106,10 +106,10 @@ class BlockResult:
     without_user_agent: int
     invalid_domains: int  # visits with an invalid host in their line
     names_hosts: bool  # whether any line names a host
-    assets: int  # requests that were left out
+    assets: int  # requests left out because of `skip_assets`
     local: Counter[str]  # number of visits from the most frequent address, if that is local
     rejects: list[tuple[int, str]]  # line number and reason
-    excluded: Counter[Exclusion]  # visits set aside by each of their owner's rules
+    excluded: Counter[Exclusion]  # number of visits set aside, by rule of their owner
     others: Counter[str]  # lines in formats other than the log's
 
 

@@ -38,7 +38,7 @@ _FORWARDED_PROTO: Final = re.compile(r'(?i)(?:^|[;,\s])proto="?([a-z]+)')
 
 
 class ClientAddresses:
-    """Tells clients from proxies. Proxies are in proxies.toml or in the networks `proxies` (by default, LOCAL)."""
+    """Distinguishes clients from proxies, which are listed in proxies.toml and in `proxies` (by default, LOCAL)."""
 
     def __init__(self, proxies: Iterable[Network] = ()) -> None:
         networks = [*known_proxies(), *(tuple(proxies) or LOCAL)]
@@ -49,8 +49,8 @@ class ClientAddresses:
     def resolve(self, requests: pa.Table) -> pa.Table:
         """Return a log's parsed requests with the client's address in `ip`, and without the column `forwarded`.
 
-        In a server log, which has `forwarded_proto`, `scheme` and `protocol` come to describe the client's connection:
-        behind a proxy, `scheme` is what the proxy reports, and `protocol` is empty.
+        In a server log, which has the column `forwarded_proto`, `scheme` and `protocol` are changed to describe the
+        client's connection: behind a proxy, `scheme` is the scheme that the proxy reports, and `protocol` is empty.
         """
         requests = self._of_own_connection(requests)
         peers, forwarded = requests["ip"], requests["forwarded"]
@@ -86,9 +86,7 @@ class ClientAddresses:
         return requests if scheme.null_count == len(scheme) else requests.append_column("scheme", scheme)
 
     def _scheme_in(self, chain: str) -> str | None:
-        """Return the scheme of the client's connection to the first proxy, as `Forwarded` reports it; None if it does
-        not.
-        """
+        """Return the scheme of the client's connection to the first proxy according to `Forwarded`; None if unknown."""
         for hop in reversed(chain.split(",")) if "=" in chain else ():
             address, scheme = _FORWARDED_FOR.search(hop), _FORWARDED_PROTO.search(hop)
             if address is None or not self._is_proxy(address[1].strip()):  # everything further left may be forged
@@ -118,7 +116,7 @@ class ClientAddresses:
         near, far = _hops(peer), _hops(forwarded)
         hops = [*takewhile(parse_address, [*reversed(near), *reversed(far)])]  # ends at an invalid entry
         clients = [*filterfalse(self._is_proxy, hops)]
-        if not clients:  # take the address reported by the nearest proxy: a client in its network, or another proxy
+        if not clients:  # use the address reported by the nearest proxy: a client in its network, or another proxy
             clients = (hops[1:] if len(near) == 1 else hops) or near
         return normalized_address(clients[0]) if clients else ""
 
@@ -128,7 +126,7 @@ class ClientAddresses:
 
 
 def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
-    """Return the most frequent address in a column, with its number of rows, if the address is in LOCAL."""
+    """Count the rows with the most frequent address in a column. The counter is empty if that is not in LOCAL."""
     texts, counts = pc.value_counts(addresses).flatten()
     if not len(texts):
         return Counter()

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 MAX_DICTIONARY_SIZE: Final = 100
-"""Columns with more distinct values are expanded to plain strings, because every file would contain the whole
-dictionary."""
+"""Maximum number of distinct strings in a dictionary-encoded column. Columns with more are expanded to plain strings,
+because the slice for each file would keep the whole dictionary."""
 
 Value = TypeVar("Value", bound=Hashable)
 
@@ -61,13 +61,13 @@ class DistinctColumn(NamedTuple, Generic[Value]):
 
 
 def dictionary_column(values: pa.Array, indices: pa.Array) -> DictionaryColumn:
-    """Encode the column with the rows `values.take(indices)`; `values` may contain duplicates."""
+    """Dictionary-encode the column `values.take(indices)`; `values` may contain duplicates."""
     encoded = values.dictionary_encode("encode")
     return DictionaryColumn(encoded.indices.take(indices), encoded.dictionary)
 
 
 def dictionary_encoded(column: pa.ChunkedArray) -> DictionaryColumn:
-    """Encode a column. Null is encoded like any other value."""
+    """Dictionary-encode a column. Null is encoded like any other value."""
     chunks = column.dictionary_encode("encode").chunks or [pa.array([], column.type).dictionary_encode()]
     indices = pa.concat_arrays([chunk.indices for chunk in chunks])
     return DictionaryColumn(indices, chunks[-1].dictionary)  # all chunks have the same dictionary
@@ -89,7 +89,7 @@ def expand(values: pa.Array, indices: pa.Array) -> pa.Array:
 
 
 class CompositeKey(NamedTuple):
-    """Several columns of indices combined into one column of indices of their distinct combinations."""
+    """Several index columns, combined into one column of indices into their distinct combinations."""
 
     indices: pa.Array  # the combination in each row
     parts: list[pa.Array]  # for each column, its index in each distinct combination

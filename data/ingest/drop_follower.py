@@ -1,8 +1,8 @@
-"""Follows a folder or bucket in which other programs put complete log objects; lands each content exactly once.
+"""Follows a folder or bucket with complete log objects from other programs; lands each distinct content exactly once.
 
-All objects are listed each time, because new keys may sort before older keys. Each version that lands gets a row in the
-table `objects`, in the transaction that lands its visits. Versions with contents that had already landed get their rows
-together, at the end of a pass at the latest.
+All objects are listed in each pass, because new keys may sort before older keys. Each version that lands gets a row in
+the table `objects`, in the transaction that lands its visits. Rows for versions with content that had already landed
+are inserted together, at the end of the pass at the latest.
 """
 
 import sqlite3
@@ -51,7 +51,7 @@ class DropTotals(FollowTotals):
 
 @dataclass
 class _Wait:
-    """The delay before an object that could not be read is tried again."""
+    """The delay before retrying an object that could not be read."""
 
     seconds: int = _FIRST_WAIT_SECONDS
     ends_at: float = 0.0  # 0: the folder or bucket failed, so retry at the next pass, after all others
@@ -188,8 +188,8 @@ class DropFollower:
         if summary.first_day and summary.first_day < oldest and not self._has_warned_of_old:
             self._has_warned_of_old = True
             self._notify(
-                f"{source} has visits on {summary.first_day}, more than 48 hours ago: they count, but a visitor "
-                "with other visits on such a day that were imported more than 48 hours ago counts twice."
+                f"{source} has visits on {summary.first_day}, more than 48 hours ago. They count, but a visitor "
+                "of such a day whose other visits were imported more than 48 hours ago counts twice."
             )
         if summary.batch:
             self.totals.repeated += 1

@@ -28,7 +28,7 @@ class DroppedObject(NamedTuple):
 
     version: ObjectVersion
     size: int
-    is_odd: bool  # whether its key is odd, so that it is not read
+    is_odd: bool  # whether its key is odd (see target.is_odd), so that it is not read
 
 
 def open_drop(name: str) -> "Drop":
@@ -51,8 +51,9 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """Yield lists of all objects, except files that are empty or changed within REST_SECONDS. Raises
-        TargetUnavailable.
+        """Yield lists of all objects, except files that are empty or changed within REST_SECONDS.
+
+        Raises TargetUnavailable if the folder is missing.
         """
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} is no longer a folder; put it back, or stop following it.")
@@ -80,7 +81,7 @@ class FolderDrop:
 
 
 class BucketDrop:
-    """A bucket and a prefix in it."""
+    """The objects under a prefix in a bucket."""
 
     def __init__(self, name: str) -> None:
         """Raises BadInput if the extra `publish` is not installed."""
@@ -101,8 +102,8 @@ class BucketDrop:
     def source(self, dropped: DroppedObject) -> Source | None:
         """Return the source of an object; None if it was deleted. Raises TargetUnavailable.
 
-        An object of up to IN_MEMORY_BYTES is downloaded now, before its import makes others wait. A larger one is first
-        requested when it is read.
+        An object of up to IN_MEMORY_BYTES is downloaded now. A larger object is downloaded in pieces each time it is
+        read.
         """
         key = dropped.version.key.removeprefix(self._prefix)
         name = f"{self.bucket}/{dropped.version.key}"

@@ -2,7 +2,7 @@
 
 A followed log is imported piece by piece: its position is stored in the manifest, in the same transaction as the
 visits, as an import of its first n bytes. Any later import or follower of the same content continues there, even if
-the file was renamed. tail.py reads the growing file; rotation.py handles rotated files.
+the file was renamed. tail.py reads the growing file; rotation.py imports rotated files.
 """
 
 import csv
@@ -41,7 +41,7 @@ MIN_SAMPLE_LINES: Final = 100
 RETRY_SECONDS: Final = 60
 """Delay before retrying a rotated file that could not be read."""
 MARKS: Final = 128
-"""Maximum number of marks kept."""
+"""Maximum number of marks kept; the oldest are evicted first."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class FollowTotals:
     visits: int = 0
     lines: int = 0
     rejected: int = 0
-    assets: int = 0  # requests that were left out
+    assets: int = 0  # requests left out because of `skip_assets`
     invalid_domains: int = 0  # visits with an invalid host in their line
     rejects_file: Path | None = None  # the newest rejects file
     last_visit_at: datetime | None = None
@@ -113,8 +113,9 @@ class Follower:
     def tick(self) -> None:
         """Land all new lines. A disk error is reported once; the next tick tries again.
 
-        Raises BadInput if an earlier import of the log contradicts the options, if they require a domain that its lines
-        lack, or, before any log of this domain has landed, if none of its first lines can be parsed.
+        Raises BadInput if the log is not an uncompressed regular file, if an earlier import of it contradicts the
+        options, if they require a domain that its lines lack, or, before any log of this domain has landed, if none of
+        its first lines can be parsed.
         """
         try:
             self._importer.refresh_rules()
@@ -220,7 +221,8 @@ class Follower:
             0, self._options.domain, position.sha256, position.offset, whole_size, len(part.visits), log_format,
             format_time(datetime.now(UTC)),
         )  # fmt: skip
-        is_landing = tail.batch or len(part.visits) or not block.finished  # otherwise, other logs may begin like it
+        # A beginning without visits is not registered, since other logs may begin in the same way.
+        is_landing = tail.batch or len(part.visits) or not block.finished
         landed = self._commit(tail, part, batch) if is_landing else None
         if landed and not tail.batch and block.finished:  # the content up to its first visit identifies later copies
             self._marks.append(first_mark(tail.position, block, tail.log_format))

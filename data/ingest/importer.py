@@ -97,7 +97,7 @@ class Importer:
         self.refresh_rules()
 
     def refresh_rules(self) -> None:
-        """Load the lake's current IP lists and tables."""
+        """Reload the lake's IP lists and tables if they have changed."""
         lists_changed_at, tables = changed_at(self._lake), self._current_tables.current()
         if tables != self._tables:
             pool = ThreadPoolExecutor(1)  # its thread ends when the rules are loaded
@@ -235,8 +235,9 @@ class Importer:
 
     @contextmanager
     def _turn_of(self, log: _LogFile, organization: str) -> Iterator[None]:
-        """Lock out other imports while an object lands; for a file, the caller already holds the lock. Raises
-        _LandedByAnother.
+        """Lock out other imports while an object lands; for a file, the caller already holds the lock.
+
+        Raises _LandedByAnother if another program has landed a part of the object or the same content.
         """
         if not log.version:
             yield

@@ -89,18 +89,18 @@ class LiveIngest:
         self._refresh(now())
 
     def land(self, submissions: Sequence[Submission]) -> list[IngestResult]:
-        """Prepare and store the visits of several submissions. Raises the same exceptions as `store` except
-        ZoneChanged, after which it starts again.
+        """Prepare and store the visits of several submissions; start again if an organization's zone was changed.
+
+        Raises the same exceptions as `store`, except ZoneChanged.
         """
         while True:
             with suppress(ZoneChanged):  # so that they are dated in the new zone
                 return self.store([PreparedVisits(submission) for submission in submissions])
 
     def prepare(self, prepared: PreparedVisits) -> None:
-        """Parse, classify and pack a submission's next visits for about STEP_SECONDS. Each invalid visit is rejected on
-        its own.
+        """Parse, classify and pack a submission's next visits for about STEP_SECONDS.
 
-        Raises sqlite3.OperationalError or OSError if the disk fails.
+        Invalid visits are rejected individually. Raises sqlite3.OperationalError or OSError if the disk fails.
         """
         classified = prepared.classified or self._new(prepared)
         self._classify(prepared, classified, perf_counter() + STEP_SECONDS)
@@ -112,9 +112,9 @@ class LiveIngest:
     def store(self, batch: Sequence[PreparedVisits]) -> list[IngestResult]:
         """Store submissions durably in one transaction.
 
-        Submissions that are not yet prepared are prepared first, all of an organization's together. Raises ZoneChanged
-        if all must be prepared again from the beginning, and sqlite3.OperationalError or OSError if the disk fails; in
-        either case, nothing was stored.
+        Unprepared submissions are prepared first, together with others of the same organization. Raises ZoneChanged if
+        an organization's zone was changed, so that all must be prepared again, and sqlite3.OperationalError or OSError
+        if the disk fails; in either case, nothing was stored.
         """
         visits = [(prepared.submission.organization, packed) for prepared in batch for packed in prepared.packs]
         together: dict[str, ClassifiedVisits] = {}
@@ -138,7 +138,7 @@ class LiveIngest:
         return ClassifiedVisits(manifest.organizations.zone(organization), own, version)
 
     def _refresh(self, now: datetime) -> None:
-        """Once per REFRESH_AFTER, drop cached salts and reload IP lists and tables if they have changed."""
+        """At most once per REFRESH_AFTER, drop cached salts and reload IP lists and tables if they have changed."""
         if is_recent(self._refreshed_at, REFRESH_AFTER, now):
             return
         self._refreshed_at = now

@@ -8,7 +8,7 @@ from data.manifest.logs import Batch
 
 
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
-    """Return the format from the options, or if that is auto, the format in which the log's beginning was imported.
+    """Return the format from the options, or if that is auto, the format used to import the log's beginning.
 
     Raises BadInput if the earlier import needed a flag that is missing now, or if it guessed columns and this import
     must not.

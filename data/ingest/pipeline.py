@@ -108,8 +108,8 @@ class VisitBuilder:
         self._rules = rules
 
     def visits(self, requests: pa.Table, tenant: Tenant) -> tuple[pa.Table, Counter[Exclusion]]:
-        """Return the visits of `requests`, which must all be without a `reason`, and how many visits each of the
-        owner's rules sets aside.
+        """Return the visits of `requests`, which must all have a null `reason`, and the number of visits that each of
+        the owner's rules sets aside.
 
         The visits are a table with the schema VISITS_OF_DAYS, sorted by day, short code and time. Columns with few
         distinct strings are dictionary-encoded. Columns that the log's format lacks are missing.
@@ -206,8 +206,8 @@ class VisitBuilder:
     def _classify(
         self, encoded: dict[str, DictionaryColumn], requests: pa.Table, targets: ArrowColumns, organization: str
     ) -> list[tuple[pa.Array, ArrowColumns]]:
-        """Return the classification and the origin of each row: for both, indices, and the columns of distinct values
-        that they refer to.
+        """Return the classification and the origin of each row, both as indices and the columns of distinct values that
+        they refer to.
         """
         classifier = self._rules.classifier()
         referrals = _referrals(encoded, targets["query"])
@@ -266,7 +266,7 @@ def _signals(
     is_part = pc.not_equal(pc.bit_wise_and(all_bits, BITS["page_part"]), 0)
     is_part = pc.or_(is_part, pc.fill_null(pc.equal(requests["status"].combine_chunks(), UPGRADED), False))
     is_data = pc.not_equal(pc.bit_wise_and(all_bits, BITS["accepts_no_page"]), 0)
-    if pc.any(is_data).as_py():  # bots may request pages without naming them in `Accept`, so only people's count
+    if pc.any(is_data).as_py():  # only for people: bots may request pages without naming them in `Accept`
         classify = rules.classifier().classify_user_agent
         people = bits(encoded["user_agent"], lambda agent: classify(agent).bot_category == "human")
         is_part = pc.or_(is_part, pc.and_(is_data, pc.not_equal(people, 0)))

@@ -32,7 +32,7 @@ _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
 """The suffix that rotation appends to a log's name: a number or a time. Files with other suffixes may be anything."""
 
 _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
-"""Directives and empty lines with which many logs begin."""
+"""The directives and empty lines at the start of many logs."""
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
@@ -218,7 +218,7 @@ class RotatedFiles:
 
 
 def _check(sibling: Sibling, is_same: bool = False) -> None:
-    """Raise _RotationInProgress if the path leads to another file; with `is_same`, also if the file changed."""
+    """Raise _RotationInProgress if the path no longer leads to this file; with `is_same`, also if the file changed."""
     try:
         stamp = _stamp(sibling.path.stat())
     except FileNotFoundError as error:
@@ -228,7 +228,7 @@ def _check(sibling: Sibling, is_same: bool = False) -> None:
 
 
 def _raise_passing(error: BadInput) -> None:
-    """Re-raise an error that the disk caused: unlike a forbidden or damaged file, this file may become readable."""
+    """Re-raise a transient disk error: unlike a forbidden or damaged file, this file may become readable."""
     if isinstance(error, LogUnavailable) and not isinstance(error.__cause__, PermissionError):
         raise error
 

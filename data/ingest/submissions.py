@@ -27,7 +27,7 @@ PACK: Final = 500
 SharedKey = tuple[Classification, Classification, str, Origin]
 """A combination of values in the shared columns: classification by user agent and by referral, kind of path, origin."""
 VisitRow = tuple[Any, ...]
-"""A visit's values in its own columns, and the number of its row in `shared`."""
+"""A visit's values in the columns stored for each visit, followed by a number from ClassifiedVisits.shared."""
 
 
 class IngestResult(NamedTuple):
@@ -46,7 +46,7 @@ class ClassifiedVisits:
         self.rules_version = rules_version  # the version of the rules when the first visit was classified
         self.rows: list[VisitRow] = []
         self.shared: dict[SharedKey, int] = {}
-        self.excluded = Counter[Exclusion]()  # visits by their owner's rule
+        self.excluded = Counter[Exclusion]()  # number of visits set aside, by rule of their owner
 
 
 class PreparedVisits:

@@ -36,27 +36,27 @@ class Summary:
     already_imported: bool = False
     batch: int | None = None  # the batch that landed this content earlier
     continued: bool = False  # the beginning of this file was imported before
-    begun_without_domain: bool = False  # it was imported without a domain, unlike this import
+    begun_without_domain: bool = False  # the beginning was imported without a domain, unlike this import
     is_truncated: bool = False
     without_user_agent: int = 0
-    assets: int = 0  # requests that were left out
+    assets: int = 0  # requests left out because of `skip_assets`
     invalid_domains: int = 0  # visits with an invalid host in their line
     first_day: date | None = None
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)  # visits by the reason for not counting them: REASONS_ASIDE
-    excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits by their owner's rule
+    excluded: Counter[Exclusion] = field(default_factory=Counter)  # visits set aside, by rule of their owner
     with_fetch_metadata: int = 0  # visits for which it is known whether `Sec-Fetch-*` was sent
     with_short_code: int = 0  # visits to a path that matches the short-code pattern
     domains: set[str | None] = field(default_factory=set)  # the domains of the visits
-    short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES of them
+    short_codes: list[str] = field(default_factory=list)  # the first MAX_SHORT_CODES short codes
     erasures: list[Erasure] = field(default_factory=list)  # erasures of single links or visitors, undone by --again
     contradicted: Counter[str] = field(default_factory=Counter)  # visits by the agent that they falsely claim to be
     local: Counter[str] = field(default_factory=Counter)  # visits by local address
     others: Counter[str] = field(default_factory=Counter)  # lines in formats other than the log's
     rejected: int = 0  # lines that could not be read
     in_future: int = 0  # rejected lines that are more than a day in the future
-    rejects: list[tuple[int, str]] = field(default_factory=list)  # the first MAX_REJECTS of them: number and reason
+    rejects: list[tuple[int, str]] = field(default_factory=list)  # number and reason of the first MAX_REJECTS lines
     rejects_file: Path | None = None
 
     def reject_rows(self) -> list[tuple[str | int, str]]:

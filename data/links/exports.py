@@ -29,7 +29,7 @@ _TIMES: Final = (
 )  # fmt: skip
 """Time formats of exports and spreadsheets, in addition to ISO 8601. In each, it is clear which part is the month."""
 _SECONDS: Final = {10: 1, 13: 1_000}
-"""Divisor that converts a number with this many digits to seconds since 1970."""
+"""The divisor that converts a time to seconds since 1970, by its number of digits."""
 _UNDECODABLE: Final = re.compile("[\udc80-\udcff]")  # a byte that is not UTF-8, as surrogateescape decodes it
 
 
@@ -59,8 +59,8 @@ class LinkExport(NamedTuple):
     """The contents of a link file."""
 
     links: list[Link]
-    left_out: list[str]  # the problem of each link that was left out, in a sentence with its line
-    missing: int  # number of links that the service has but the file lacks, such as when pages are missing
+    left_out: list[str]  # for each link that was left out, a sentence with its line and the problem
+    missing: int  # number of links that the service has but the file lacks, for example because pages are missing
 
 
 class _ExportRow(NamedTuple):
@@ -82,7 +82,7 @@ def format_names() -> list[str]:
 
 
 def parse_columns(text: str) -> LinkShape:
-    """Parse the shape of a CSV file, such as "short_code=Slug,target_url=Long URL". Raises BadInput."""
+    """Parse a value of --columns, such as "short_code=Slug,target_url=Long URL". Raises BadInput."""
     given = dict(part.strip().partition("=")[::2] for part in text.split(","))
     unknown = sorted(given.keys() - set(_FIELDS))
     if unknown or not all(given.values()):
@@ -90,7 +90,7 @@ def parse_columns(text: str) -> LinkShape:
             f"--columns {text!r}: write field=column pairs, separated by commas; the fields are {', '.join(_FIELDS)}."
         )
     if "target_url" not in given or not given.keys() & {"short_code", "short_url"}:
-        raise BadInput(f"--columns {text!r}: it must name target_url, and short_code or short_url.")
+        raise BadInput(f"--columns {text!r}: it must name target_url and either short_code or short_url.")
     short_urls = [given.pop("short_url")] if "short_url" in given else []
     row = {**given, "short_urls": short_urls, "format": "csv", "kind": "csv", "evidence": "--columns"}
     return msgspec.convert(row, LinkShape)
@@ -103,8 +103,8 @@ def read_export(
 
     JSON may be one page of an API's response, or several pages, concatenated or in a list. `columns` maps the columns
     of a CSV file in the syntax of parse_columns. Links without a creation time count as created `now`. With
-    `skip_invalid`, invalid links are left out. Raises BadInput naming the line, or the page and the number of the link
-    on that page.
+    `skip_invalid`, invalid links are left out. Raises BadInput if the file cannot be read or is not in a known format,
+    or if a link is invalid; the message then names its line, or its page and its number on that page.
     """
     if format_name not in format_names():
         raise BadInput(f"--format {format_name!r} is not known; use {', '.join(format_names())}.")
@@ -290,7 +290,7 @@ def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
     return None
 
 
-def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # whatever JSON has there
+def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # any JSON value
     """Return the value at a path of nested members in a JSON value; None if a member is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None

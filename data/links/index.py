@@ -14,17 +14,17 @@ from data.store.lake import Lake
 from data.store.link_files import LinkPaths, intact_links, read_links
 
 MAX_RESOLVED: Final = 1_024
-"""Maximum size of each of an organization's caches: of target URLs, tags and short codes that were looked up."""
+"""Maximum number of entries in each of an organization's caches: for target URLs, tags and short codes."""
 MAX_TAGGED: Final = 1_000
 """Maximum number of links that a filter by tag accepts: each visit is compared with all of them."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class IndexedLinks:
-    """The links in some files, read only when they are looked up: there may be hundreds of thousands."""
+    """The links in a set of files. They are read only when needed, since there may be hundreds of thousands."""
 
     def __init__(self, paths: LinkPaths) -> None:
-        """`paths` lead to link files, which never change."""
+        """`paths` are the paths of link files, which never change."""
         self._paths = paths
         self._resolve = lru_cache(MAX_RESOLVED)(self._find)
         self.with_tag = lru_cache(MAX_RESOLVED)(self._with_tag)
@@ -87,16 +87,16 @@ class TaggedLinks(NamedTuple):
     """Their short codes, separated by spaces, for is_tagged() in prelude/3_scope.sql. If domains matter, also
     `domain/code` for each (`/code` for a link on every domain), and `?domain/code` for links without the tag that take
     precedence on their own domain."""
-    found: int  # if it is more than MAX_TAGGED, `words` is empty
+    found: int  # the number of links; above MAX_TAGGED, `words` is empty
 
 
 NO_LINKS: Final = IndexedLinks(LinkPaths())
 
 
 class LinkIndex:
-    """Finds each organization's current links and its time zone. Safe to use from several threads.
+    """The current links and the time zone of each organization. Thread-safe.
 
-    Parameters are resolved with it: target URLs to short codes, and times to days in the organization's zone.
+    Query parameters are resolved with it: target URLs to short codes, and times to days in the organization's zone.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -133,7 +133,7 @@ def normalized_url(url: str) -> str:
 
 
 def _lower(text: str) -> str:
-    """Return a string in lower case, converted letter by letter, as in a column of strings."""
+    """Return a string in lower case, converted letter by letter in the same way as pyarrow converts a column."""
     lower: str = pc.utf8_lower(text).as_py()
     return lower
 

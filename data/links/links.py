@@ -66,7 +66,7 @@ class LinkEdit(NamedTuple):
     """The version that the link must have; otherwise, nothing is changed. ANY_VERSION: the link must exist."""
 
     def fits(self, link: Link | None) -> bool:
-        """Return whether the link has the version that this edit is for."""
+        """Return whether the link has the version that this edit requires."""
         return self.version is None or (link is not None and self.version in {ANY_VERSION, version_of(link)})
 
 
@@ -99,10 +99,11 @@ def change_links(
     added_tags: Callable[[Link], Iterable[str]] = lambda _: (),
     dry_run: bool = False,
 ) -> LinkChanges:
-    """Add or change links of an organization; with `replace`, remove all others; with `dry_run`, change none.
+    """Add or change links of an organization; with `replace`, remove all others; with `dry_run`, change nothing.
 
-    A stored link to the same URL keeps its creation time if the new one was created `now`. `added_tags` returns more
-    tags for a link. Raises BadInput for too many tags, and LakeDamaged if links cannot be read, unless `replace`.
+    A stored link to the same URL keeps its creation time if the new link was created `now`. `added_tags` returns extra
+    tags for a link. Raises BadInput for invalid or too many tags, and without `replace`, LakeDamaged if links cannot be
+    read.
     """
     check_organization(organization)
     live = lake.manifest.links.live
@@ -171,7 +172,7 @@ _EditedLinks = list[tuple[Link | None, Link | None]]
 def _apply_edits(
     lake: Lake, organization: str, read: LiveLinks, edits: Sequence[LinkEdit]
 ) -> tuple[_EditedLinks, pa.Table]:
-    """Return the link in the live files before and after each edit, and the changes as a table of LINK_CHANGES."""
+    """Apply edits in memory. Return the link before and after each edit, and a table with the schema LINK_CHANGES."""
     near = {
         _key(link): link for link in _links(find_links(intact_links(lake, read), {edit.short_code for edit in edits}))
     }
@@ -221,7 +222,7 @@ def _table(organization: str, links: Iterable[Link]) -> pa.Table:
 
 
 def _changes(organization: str, links: Mapping[tuple[str, str], Link | None]) -> pa.Table:
-    """Return a table of LINK_CHANGES from links by short code and domain; None removes a link."""
+    """Return changes by short code and domain as a table with the schema LINK_CHANGES; None removes a link."""
     rows = [
         {"organization": organization, "short_code": short_code, "domain": domain, "removed": link is None}
         | (vars(link) | {"tags": link.tags or None} if link else {})
@@ -247,10 +248,10 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
 
 
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
-    """Return the first `most` links by short code and domain, and whether there are more. Reads only what it needs.
+    """Return the first `most` links in the order of short code and domain, and whether there are more.
 
-    Only links with `search` in the short code, domain or target URL are returned; case is ignored. Raises LakeDamaged,
-    or BadInput if `search` is longer than any target URL.
+    Only links with `search` in the short code, domain or target URL are returned; case is ignored. Reading stops once
+    enough links are found. Raises LakeDamaged, or BadInput if `search` is longer than any target URL.
     """
     if len(search) > MAX_TARGET_URL_LENGTH:
         raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")

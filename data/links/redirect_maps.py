@@ -19,7 +19,7 @@ locations.
 _MAX_NGINX_WORD: Final = 4_000
 """The longest word, in bytes. nginx rejects words in its configuration that are longer than 4,096 bytes."""
 _DOLLAR: Final = "traffic_dollar"
-"""The variable that holds a dollar sign, which nginx cannot escape."""
+"""The name of the nginx variable that contains a dollar sign, since nginx cannot escape one."""
 
 
 class OmittedLink(NamedTuple):
@@ -53,7 +53,8 @@ class _Redirect(NamedTuple):
 
 
 def links_on(links: Iterable[Link], domain: str) -> list[Link]:
-    """Return the links that work on a domain: its own links, and links for every domain with other short codes.
+    """Return the links that work on a domain: its own links, and links for every domain, unless the domain has its own
+    link with the same short code.
 
     Without a domain, return all links; raise BadInput if one of them names a domain.
     """
@@ -107,11 +108,10 @@ def caddy_map(links: Iterable[Link]) -> RedirectMap:
 
 
 def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink]]:
-    """Return the redirects, before the limits of a particular web server, and the links left out: those that no web
-    server can serve, and those with a path that another link takes.
+    """Return the redirects and the omitted links: links that no web server can serve, and duplicates of a path.
 
-    Among links with the same path, links for one domain take precedence over links for every domain, and then short
-    codes that are spelled like the path over others.
+    The limits of a particular web server are not applied here. Among links with the same path, a link for one domain
+    takes precedence over a link for every domain; after that, a short code without percent-encoding takes precedence.
     """
     redirects, left_out, taken = list[_Redirect](), list[OmittedLink](), set[str]()
     for link in sorted(links, key=lambda link: (not link.domain, "%" in link.short_code)):
@@ -132,7 +132,7 @@ def _redirects(links: Iterable[Link]) -> tuple[list[_Redirect], list[OmittedLink
 
 
 def decoded_path(path: str) -> str:
-    """Return a percent-encoded path as web servers compare it. Raises BadInput."""
+    """Decode a percent-encoded path as web servers do. Raises BadInput if the result is not UTF-8 or not printable."""
     try:
         decoded = unquote(path, errors="strict")
     except UnicodeDecodeError:
@@ -143,7 +143,10 @@ def decoded_path(path: str) -> str:
 
 
 def location_of(target_url: str) -> str:
-    """Return a target as the value of a Location header. Raises BadInput."""
+    """Return a target URL as the value of a Location header.
+
+    Raises BadInput if it contains a control character or a backslash, or is not a valid URL with a valid host.
+    """
     if any(character < " " or character in "\x7f\\" for character in target_url):
         raise BadInput("its target contains a control character or a backslash, which browsers read differently")
     try:

@@ -19,7 +19,10 @@ _MAX_SHOWN: Final = 40
 
 
 def check_tags(tags: Iterable[object], where: str) -> tuple[str, ...]:
-    """Return tags sorted and stripped of surrounding spaces. Raises BadInput naming `where`, such as "line 3"."""
+    """Return tags sorted and stripped of surrounding spaces.
+
+    Raises BadInput for an invalid or repeated tag, or too many tags. `where`, such as "line 3", begins the message.
+    """
     checked = list[str]()
     for tag in tags:
         text = tag.strip() if isinstance(tag, str) else ""

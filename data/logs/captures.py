@@ -1,4 +1,4 @@
-"""Request headers captured by HAProxy. Its log lines have them in a fixed order, without names."""
+"""Request headers captured by HAProxy. Its log lines contain them in a fixed order, without names."""
 
 import re
 from typing import Final

@@ -1,6 +1,6 @@
-"""Guesses which column of a JSON or CSV file holds which field of a visit, by names and values.
+"""Guesses which column of a JSON or CSV file contains which field of a visit, from names and values.
 
-A column is a candidate for a field if its name is a synonym for the field's and its values fit the field.
+A column is a candidate for a field if its name is a synonym for the field's name and its values fit the field.
 """
 
 import re
@@ -22,7 +22,7 @@ def _shape(pattern: str) -> Callable[[str], object]:
 
 
 class _ColumnShape(NamedTuple):
-    """The shape of a field's values, and the usual names of its column, as _plain() writes them."""
+    """The shape of a field's values, and the usual names of its column, normalized by _plain()."""
 
     fits: Callable[[str], object]
     synonyms: frozenset[str]
@@ -83,10 +83,10 @@ _NAME: Final = re.compile(r"[\w.@#/ -]+")
 
 @dataclass(frozen=True)
 class ColumnGuess:
-    """The column that probably holds each field, and the fields with several candidates."""
+    """The column that probably contains each field, and the fields with several candidates."""
 
-    columns: dict[str, str]  # field → the first column that may hold it
-    rivals: dict[str, tuple[str, ...]]  # field → all columns that may hold it, if there are several
+    columns: dict[str, str]  # field → its first candidate
+    rivals: dict[str, tuple[str, ...]]  # field → all its candidates, if there are several
 
     @property
     def pairs(self) -> str:
@@ -101,7 +101,7 @@ class ColumnGuess:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the guess is unambiguous, so that the file can be read without asking."""
+        """Whether the guess is complete and unambiguous, so that the file can be read without asking the user."""
         return not (self.missing or self.rivals)
 
 
@@ -125,9 +125,7 @@ def guess_columns(rows: Iterable[dict[str, Any]]) -> ColumnGuess:
 
 
 def _may_be(name: str, synonyms: frozenset[str]) -> bool:
-    """Return whether a column's name ends with a synonym, and the parts before it are objects known to have such
-    fields.
-    """
+    """Return whether a dotted column name consists of objects in _OUTER, if any, followed by a synonym."""
     parts = [_plain(part) for part in name.split(".")]
     return any("".join(parts[cut:]) in synonyms and _OUTER.issuperset(parts[:cut]) for cut in range(len(parts)))
 

@@ -77,7 +77,7 @@ def columns_from(text: str) -> ColumnNames:
 
 
 def columns_in_header(header: bytes) -> list[str]:
-    """Return the names in the first line of a CSV file; [] if it is not CSV, such as when it contains a carriage
+    """Return the names in the first line of a CSV file; [] if it is not CSV, for example because it contains a carriage
     return.
     """
     return cells_in(header.decode("utf-8", errors="replace").replace("\0", "\ufffd"))
@@ -107,7 +107,7 @@ def rows_in_objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             continue
 
 
-def _items(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  # whatever JSON holds
+def _items(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401  # any JSON value
     if isinstance(value, dict):
         for key, inner in value.items():
             yield f"{prefix}{key}", inner

@@ -1,4 +1,4 @@
-"""Explains why a log cannot be read, and proposes a flag that makes it readable, tried on its first lines."""
+"""Explains why a log cannot be read, and proposes a flag after testing it on the log's first lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ class UnreadLine(NamedTuple):
     number: int
     line: str
     nearest: Difference
-    reason: str  # why the nearest format cannot read it; '' if it can
+    reason: str  # why the nearest format cannot read it; '' if it can, or if no format is near
 
 
 class Proposal(NamedTuple):
@@ -104,7 +104,7 @@ class _Explainer:
         )
 
     def _reasons(self, log_format: str, context: FormatContext, may_be_mixed: bool = False) -> dict[int, str | None]:
-        """Return, by line number, why a line is not read; None for a line that is read."""
+        """Return the reason why each line cannot be read, by line number; None if it can be read."""
         if may_be_mixed:
             found = [*read_mixed(self._reader, self._sample, log_format, context).values()]
         else:

@@ -99,8 +99,8 @@ def _not_in(log_format: str) -> str:
 
 
 def vague_reasons(log_format: str) -> tuple[str, str, str]:
-    """Return the reasons for rejecting lines that may be in another format: they match this one by chance or not at
-    all.
+    """Return the reject reasons of lines that may be in another format, since they match this format only by chance or
+    not at all.
     """
     return _not_in(log_format), _NO_TIME, _NO_STATUS
 
@@ -111,8 +111,8 @@ def has_text(text: bytes) -> bool:
 
 
 def first_lines(text: bytes, first_line: int) -> pa.Table:
-    """Return the first SAMPLE_LINES lines of `text` as a table (number, line) for detecting its format; skip empty
-    lines.
+    """Return the first lines of `text`, up to SAMPLE_LINES, as a table (number, line) for detecting the format. Empty
+    lines are skipped.
     """
     start = end = len(text) - len(text.lstrip(b"\r\n"))
     for _ in range(SAMPLE_LINES):
@@ -123,7 +123,7 @@ def first_lines(text: bytes, first_line: int) -> pa.Table:
 def split_lines(text: bytes, first_line: int) -> pa.Table:
     """Return the non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD.
 
-    A line that is too long is truncated to a length at which it is still rejected.
+    An overlong line is truncated, but stays long enough to be rejected.
     """
     clean = text.removeprefix(BOM) if first_line == 1 else text
     if not clean.isascii():
@@ -226,8 +226,10 @@ class LineReader:
             self._has_field_macros = True
 
     def detect(self, lines: pa.Table, context: FormatContext = _NO_CONTEXT) -> str:
-        """Return the format that matches the largest number of the first lines. Raises UnknownFormat if none matches
-        any line.
+        """Return the format that matches the largest number of the first lines, or if none matches, of the lines that
+        they wrap; with renamed columns, return ndjson or csv.
+
+        Raises UnknownFormat if no format matches any line.
         """
         sample, best, most = lines.slice(0, SAMPLE_LINES), "", 0
         context = replace(context, latest=datetime.max)

@@ -162,7 +162,7 @@ def _variables(columns: Sequence[_LineColumn]) -> list[str]:
         if shape.variable == "$status":  # a number before the request may be anything
             request = max((found[name] for name in _REQUESTS & found.keys()), default=0)
             fitting = [number for number in fitting if number > request] or fitting
-        if shape.variable == "$http_x_forwarded_for":  # other addresses, such as those of targets, are not the client's
+        if shape.variable == "$http_x_forwarded_for":  # other addresses, such as a backend's, are not the client's
             addresses = {found[name] for name in _ADDRESSES & found.keys()}
             fitting = [
                 number for number in fitting if columns[number].is_quoted or {number - 1, number + 1} & addresses

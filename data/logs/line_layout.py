@@ -31,7 +31,7 @@ _QUOTED: Final = r"((?:[^\"\\]|\\.)*)"
 """Text between quotes, with any quotes inside it escaped."""
 LOCAL: Final = r"(\d\d/[A-Za-z]{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})"
 ISO: Final = r"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d))"
-"""Patterns for times, each with a group around it."""
+"""Patterns for times, each in a capturing group."""
 _NUMBER: Final = r"(\d+(?:\.\d+)?)"
 _NGINX_SHAPES: Final = {"time_local": LOCAL, "time_iso8601": ISO, "msec": _NUMBER}
 """Patterns for variables with a fixed shape, so that no text in another field can be mistaken for them."""
@@ -91,7 +91,7 @@ def parse_layout(text: str) -> LineLayout:
         if last and not piece.before and shape == _ANY == last.pattern:
             raise BadInput(
                 f"--log-format has {last.written} and {piece.written} next to each other, so their boundary is "
-                "ambiguous; add the text between them."
+                "ambiguous; add the text that separates them."
             )
         if is_apache and shape == _ANY and piece.before.endswith('"') and after.startswith('"'):
             shape = _QUOTED

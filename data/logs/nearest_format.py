@@ -14,7 +14,7 @@ from data.logs.layout_guess import SHAPES, split_fields, texts_between
 from data.sql import read_sql
 
 MAX_SKIPPED: Final = 8
-"""Maximum number of fields before those of the format, such as in a syslog prefix."""
+"""Maximum number of fields in a prefix that is not part of the format, such as a syslog prefix."""
 MIN_FIELDS: Final = 3
 """Minimum number of fields that must match a format: an address alone occurs in all logs."""
 
@@ -115,7 +115,7 @@ def _examples_of_lines() -> list[tuple[str, list[_Token]]]:
 
 @cache
 def _examples_of_objects() -> list[tuple[str, dict[str, None]]]:
-    """Return the keys of each example, except those of enclosing objects."""
+    """Return each format with a JSON example, and the keys in the example, without the keys of enclosing objects."""
     found = []
     for name in FORMATS:
         keys = columns_in_objects([example(name)])

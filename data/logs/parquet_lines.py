@@ -14,8 +14,8 @@ from data.logs.parquet_pages import column_memory, longest_shared, row_groups
 _ROWS: Final = 16_384
 _NESTED_ROWS: Final = 256
 _LINES_BYTES: Final = 32 << 20
-"""Maximum number of rows read from Parquet at a time, the lower maximum for rows with strings in lists or structs, and
-the maximum size in bytes of the rows read or lines made at a time."""
+"""Limits for a single read, in this order: number of rows, number of rows with strings in lists or structs, and size of
+the rows or JSON lines in bytes."""
 MAX_ROW_BYTES: Final = 128 << 20
 MAX_ROW_GROUP_BYTES: Final = 2 << 30
 MAX_GROUP_BYTES: Final = 512 << 20
@@ -23,8 +23,8 @@ MAX_GROUP_BYTES: Final = 512 << 20
 
 
 def rows_as_lines(path: object, file: BinaryIO) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as JSON lines with all columns by name, many lines at a time; the same file
-    always gives the same lines.
+    """Yield the rows of a Parquet file as JSON lines with all columns by name, many lines at a time. The same file
+    always yields the same lines.
 
     Strings that many rows share are expanded for only a few rows at a time. Raises BadInput if the file takes too much
     memory to read, and ArrowInvalid if it is damaged.

@@ -53,7 +53,7 @@ class _PageHeader(NamedTuple):
 def row_groups(file: BinaryIO) -> list[list[ColumnChunk]]:
     """Return the columns of each row group. Raises ArrowInvalid if the footer cannot be read.
 
-    PyArrow would abort the process on a column with contradictory metadata.
+    PyArrow is not used for this, since it would abort the process on a column with contradictory metadata.
     """
     file.seek(-8, os.SEEK_END)
     length = int.from_bytes(file.read(4), "little")
@@ -77,7 +77,7 @@ def _column(chunk: "_Fields") -> ColumnChunk:
 
 
 def column_memory(file: BinaryIO, column: ColumnChunk, is_listed: bool) -> ColumnMemory:
-    """Return the memory that reading a column of a row group takes. With `is_listed`, a row may have many values.
+    """Return the memory needed to read a column of a row group. With `is_listed`, a row may contain many values.
 
     Raises ArrowInvalid if a header cannot be read.
     """
@@ -152,7 +152,7 @@ def _header(file: BinaryIO, at: int) -> tuple["_Fields", int]:
 
 
 class _Fields(NamedTuple):
-    """The fields of a Thrift struct by number; values of other types are skipped."""
+    """The integers and structs in a Thrift struct, by field number. Values of other types are skipped."""
 
     numbers: dict[int, int]
     structs: dict[int, list["_Fields"]]  # all structs of a list, or a single struct

@@ -83,7 +83,7 @@ class RefusedVisit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A visit that was not stored."""
 
     index: Annotated[int, Meta(description="index of the visit in the request, from 0")]
-    error: Annotated[str, Meta(description="reason for the refusal")]
+    error: Annotated[str, Meta(description="reason for the rejection")]
 
 
 class TooManyRows(BadInput):
@@ -158,7 +158,8 @@ def split_rows(body: bytes) -> Sequence[JsonObject]:
 def _short_array() -> msgspec.json.Decoder[msgspec.Struct]:
     """Return a decoder for arrays of at most MAX_ROWS items; it raises ValidationError at the first excess item.
 
-    msgspec checks the maximum length of a list only after decoding all of it, but that of a struct at each field.
+    msgspec checks the maximum length of a list only after decoding the whole list, but rejects a struct's first excess
+    field at once.
     """
     fields = [(f"row_{number}", msgspec.Raw, msgspec.Raw()) for number in range(MAX_ROWS)]
     rows = msgspec.defstruct("Rows", fields, array_like=True, forbid_unknown_fields=True)

@@ -22,7 +22,7 @@ CHUNK_BYTES = 1 << 20
 _FIRST_PIECE_BYTES: Final = 128
 BLOCK_BYTES = 16 << 20
 MAX_BLOCK_LINES: Final = 1 << 18
-"""Maximum number of lines in a block; each takes extra memory. Usually, 16 MiB of a log have about 100,000 lines."""
+"""Maximum number of lines in a block; each takes extra memory. Usually, 16 MiB of a log contain about 100,000 lines."""
 MAX_EXPANSION: Final = 1_000
 """Maximum compression ratio of a log: usual ratios are 5 to 100, and gzip's limit is 1,032."""
 MAX_UNCHECKED_BYTES: Final = 256 << 20
@@ -40,7 +40,7 @@ _ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for num
 
 
 class Source(Protocol):
-    """The source of a log: a path, or an object in a bucket. `str()` gives its name for messages."""
+    """The source of a log: a path, or an object in a bucket. `str()` returns its name for messages."""
 
     def open(self, mode: Literal["rb"], /) -> BinaryIO:
         """Open a seekable stream at the beginning."""
@@ -82,7 +82,7 @@ def is_plain(beginning: bytes) -> bool:
 
 
 def identify(path: Source, lengths: Iterable[int]) -> Content:
-    """Read a file once and hash it: all of it, and its first n bytes for each n in `lengths` up to its size."""
+    """Read a log once; hash its decompressed content, and its first n bytes for each n in `lengths` up to its size."""
     marks = sorted(set(lengths), reverse=True)
     digest, size, prefixes, is_truncated = hashlib.sha256(), 0, {}, False
     try:
@@ -117,7 +117,7 @@ def blocks(path: Source, content: Content, start: int = 0) -> Iterator[Block]:
 
 
 class Preamble:
-    """Keeps the header and the last #Fields directive from the bytes before a block."""
+    """The header and the last #Fields directive in the bytes before a block."""
 
     def __init__(self) -> None:
         self._header: bytes | None = None
@@ -183,7 +183,7 @@ def _cut(path: Source, content: Content, start: int, preamble: Preamble) -> Iter
 
 
 def _whole_line_blocks(line: int, text: bytes, end: int) -> Iterator[Block]:
-    """Yield whole lines in blocks, the first of which begins at line `line`; `end` is the offset after the last one."""
+    """Split whole lines into blocks. `line` is the number of the first line; `end` is the offset after the last."""
     offset = end - len(text)
     for part in split_after_lines(text):
         offset += len(part)
@@ -202,7 +202,7 @@ def split_after_lines(text: bytes) -> Iterator[bytes]:
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
-    """Return the bytes of all pieces up to the end of the last whole line, usually copied only once, and the rest."""
+    """Join pieces, and split them after the last whole line. Usually, the bytes are copied only once."""
     *before, last = pieces or [b""]
     cut = whole_lines_end(last)
     if last.rfind(b"\n", 0, max(cut - 1, 0)) >= 0:  # the whole last line is in this piece

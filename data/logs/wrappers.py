@@ -1,4 +1,4 @@
-"""Finds log lines in the JSON objects in which Docker and log collectors wrap them, and joins lines split by Docker.
+"""Describes how Docker and log collectors wrap log lines in JSON objects, and keeps lines split by Docker together.
 
 formats/wrapped.sql extracts the lines.
 """
@@ -10,7 +10,7 @@ TEXT_PATHS: Final = (
     "/event/original", "/event.original", "/log", "/message", "/_raw", "/result/_raw", "/line", "/MESSAGE",
     "/textPayload",
 )  # fmt: skip
-"""JSON pointers to the keys that may hold a line, the most reliable first.
+"""JSON pointers to the keys that may contain a line, the most reliable first.
 
 Evidence, in this order:
 - Filebeat, Logstash: https://www.elastic.co/docs/reference/ecs/ecs-event
@@ -33,7 +33,7 @@ Evidence: https://github.com/moby/moby (daemon/logger/copier.go)
 _MAX_PARTS: Final = 8
 """Maximum number of parts; a line with more parts is too long to be read."""
 _MAX_ENTRY_BYTES: Final = 1 << 17
-"""Maximum size of an entry with part of a line; a longer entry has a whole line."""
+"""Maximum size of an entry with part of a line; a longer entry contains a whole line."""
 _TEXT: Final = re.compile(rb'\{"log": ?"(?:[^"\\]|\\.)*?(\\n)?", ?"stream"')
 
 
@@ -49,6 +49,6 @@ def whole_lines_end(text: bytes) -> int:
 
 
 def _is_continued(entry: bytes) -> bool:
-    """Return whether an entry of Docker's json-file holds part of a line, but not the last part."""
+    """Return whether an entry of Docker's json-file contains part of a line, but not its last part."""
     found = _TEXT.match(entry) if len(entry) > _PART_BYTES and entry.startswith(b'{"log"') else None
     return found is not None and not found[1]

@@ -16,10 +16,10 @@ from data.local_time import utc_offset
 from data.manifest.database import Database
 
 SILENT_HOURS: Final = 6
-"""How many whole hours without the usual visits count as silence."""
+"""Number of whole hours without the usual visits after which a source counts as silent."""
 WEEKS: Final = 4
 MIN_VISITS: Final = 10
-"""Minimum number of visits in the same hours of the same weekday, in each of the WEEKS weeks before: with fewer,
+"""Minimum number of visits in the same hours of the same weekday in each of the WEEKS preceding weeks; with fewer,
 silence is not reported."""
 _LATE_HOURS: Final = {"drop": SILENT_HOURS}
 """Additional hours of delay allowed, by source: log objects, for example, may be delivered only once a day."""
@@ -46,7 +46,7 @@ class Silence(NamedTuple):
     source: SourceKind
     domain: str  # domain of the log or drop; "": none was given, or reported visits
     since: datetime  # the end of the hour of its last visit
-    before: list[int]  # visits in the same hours as the first six silent hours, in each of the previous weeks
+    before: list[int]  # visits in the same hours as six of the silent hours, in each of the previous weeks
 
 
 def hours_of(visits: pa.Table) -> dict[int, int]:
@@ -78,8 +78,9 @@ class ArrivalCounts:
         return [name for (name,) in self._database.rows("SELECT DISTINCT organization FROM arrivals")]
 
     def silences(self, organization: str, zone: str, now: datetime) -> list[Silence]:
-        """Return an organization's silent sources, by hours in its zone; while any visits are pending, reported visits
-        do not count as silent.
+        """Return an organization's silent sources, comparing the same local hours of each week.
+
+        While any visits are pending, reported visits do not count as silent.
         """
         return silences(self._database.rows(_BY_HOUR, {"organization": organization}), zone, now)
 
@@ -96,7 +97,7 @@ def note_arrivals(db: sqlite3.Connection, organization: str, arrived: Arrivals, 
 
 
 def silences(rows: Iterable[tuple[SourceKind, str, int, int]], zone: str, now: datetime) -> list[Silence]:
-    """Return the silent sources among the rows (source, domain, hour, visits) of an organization in this zone.
+    """Return an organization's silent sources, given its rows (source, domain, hour, visits) and its time zone.
 
     A silent source remains silent until a visit arrives, even during hours without expected visits.
     """
@@ -122,7 +123,7 @@ def _hour(moment: datetime) -> int:
 
 
 def _visits(by_hour: Mapping[int, int], begin: int, weeks: int, zone: str) -> int:
-    """Return the number of visits in the six hours that begin some weeks before `begin`, at the same local time."""
+    """Return the number of visits in the six hours that begin `weeks` weeks before `begin`, at the same local time."""
     moment = _EPOCH + begin * _HOUR
     earlier = moment - timedelta(weeks=weeks)
     shift = (utc_offset(moment, zone) - utc_offset(earlier, zone)) // 60

@@ -33,5 +33,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days of those files that have visits and were not judged. Today's files are never judged."""
+    """Return the days of the files with visits that were not judged. Today's files are never judged."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 TOLERANCE: Final = timedelta(minutes=5)
-"""How far in the future a recorded time may be: clocks are corrected by seconds, and `now` ages during a wait for a
-lock."""
+"""How far in the future a recorded time may be: clocks are corrected by a few seconds, and `now` may be outdated after
+a wait for a lock."""
 
 
 def is_recent(moment: datetime, age: timedelta, now: datetime) -> bool:
-    """Return whether a time is less than `age` ago and not in the future, apart from TOLERANCE."""
+    """Return whether a time is less than `age` ago and at most TOLERANCE in the future."""
     return now - age < moment <= now + TOLERANCE
 
 
 def format_time(moment: datetime) -> str:
-    """Format a time for the manifest: in UTC with a fixed length, so that strings sort like times."""
+    """Format a time for the manifest: in UTC with a fixed length, so that strings sort chronologically."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 

@@ -93,7 +93,7 @@ class NewContents:
 
 
 class Totals(NamedTuple):
-    """The numbers of live files with visits, of their visits, and of pending visits in a manifest."""
+    """Counts of a manifest's live files with visits, the visits in them, and pending visits."""
 
     files: int
     visits: int

@@ -18,8 +18,7 @@ class Copy(NamedTuple):
     erasures: int
     followed: int
     due_since: datetime | None
-    """Time of the oldest erasure not yet applied: the copy may still hold erased visits. None: all have been applied.
-    """
+    """Time of the oldest erasure not yet applied: the copy may contain erased visits. None if all have been applied."""
     problem: str = ""  # why the last publication failed
     is_putting: bool = False  # objects are being written, or a program was killed while writing them
     settles_at: datetime | None = None
@@ -40,7 +39,7 @@ class Copies:
         self._database = database
 
     def find(self, target: str = "", organization: str = "") -> list[Copy]:
-        """Return the copies at one target or at all, of one organization or of all."""
+        """Return all copies, or only copies at one target or of one organization, sorted by target and organization."""
         rows = self._database.rows(
             "SELECT target, organization, version, published_at, erasures, followed, due_since, problem, is_putting, "
             "settles_at, content FROM copies "
@@ -65,8 +64,9 @@ class Copies:
         ]
 
     def begin(self, target: str, organization: str) -> Copy:
-        """Record a new copy before its first object is written, since erasures must reach the copy from then on. Return
-        the copy, new or not.
+        """Return the copy of an organization at a target; record it if it is new.
+
+        Call this before writing the first object, since erasures must reach the copy from then on.
         """
         found = self.find(target, organization)
         if not found:

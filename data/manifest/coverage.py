@@ -14,12 +14,12 @@ from data.manifest.database import Database
 from data.manifest.organizations import Organizations
 
 MAX_PAUSE: Final = timedelta(hours=12)
-"""The longest pause between two logs or reports that is not a gap, and the longest part of a covered day that may be
-missing."""
+"""The longest pause between two logs or reports that does not count as a gap, and the most that may be missing from a
+covered day."""
 
 
 def is_pause(last_at: str, first_at: str) -> bool:
-    """Return whether two times, in the manifest's format, are so far apart that there is a gap between them."""
+    """Return whether two times, in the manifest's format, are more than MAX_PAUSE apart, which counts as a gap."""
     return datetime.fromisoformat(first_at) - datetime.fromisoformat(last_at) > MAX_PAUSE
 
 
@@ -30,7 +30,7 @@ def span(*spans: tuple[str, str]) -> tuple[str, str]:
 
 
 def note_received(db: sqlite3.Connection, organization: str, first_at: str, last_at: str) -> None:
-    """Record, in a transaction, when reported visits were received; a new interval begins only after a gap."""
+    """Record when reported visits were received, in the caller's transaction. Only a gap starts an interval."""
     row = db.execute(
         "SELECT rowid, last_at FROM received WHERE organization = ? ORDER BY last_at DESC LIMIT 1", [organization]
     ).fetchone()

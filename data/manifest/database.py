@@ -15,14 +15,14 @@ from data.sql import read_sql
 
 Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
 MIGRATIONS: Final = tuple(read_sql("data.manifest", f"sql/manifest_{one}") for one in (1, 2, 3, 4, 5, 6, 7))
-"""Migrations are appended, never changed."""
+"""The migrations of the manifest, in order. Append new ones; never change existing ones."""
 
 
 class Database:
     """An open database. It is thread-safe, and several processes may open it at the same time."""
 
     def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
-        """Open or create the database. The arguments, and the error LakeDamaged, are those of open_database."""
+        """Open or create the database with `connect`. Arguments and exceptions are the same as for open_database."""
         self.path = path
         self._connect = connect
         with ExitStack() as opened:
@@ -49,7 +49,7 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Begin a write transaction, which is committed at the end of the context or rolled back on any error.
 
-        Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would go on writing to the old file.
+        Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would keep writing to the old file.
         """
         with self.locked():
             yield self._writer
@@ -62,7 +62,7 @@ class Database:
             yield
 
     def check_identity(self) -> None:
-        """Raise OSError (ESTALE) if the file was moved or replaced, since SQLite would go on using the old file."""
+        """Raise OSError (ESTALE) if the file was moved or replaced, since SQLite would keep using the old file."""
         check_identity(self.path, self._identity)
 
     def check_current(self) -> None:
@@ -74,7 +74,5 @@ class Database:
 
 
 def _today_in(zone: str | None, now: str) -> str:
-    """Implement the SQL function today_in(zone, now): the day in a zone (null: the default zone) at an ISO 8601
-    time.
-    """
+    """Implement the SQL function today_in(zone, now): the date in a zone (null: UTC) at an ISO 8601 time."""
     return today(zone or DEFAULT_ZONE, datetime.fromisoformat(now)).isoformat()

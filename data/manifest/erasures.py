@@ -17,7 +17,7 @@ class Erasure(NamedTuple):
     short_code: str | None  # None: by visitor
 
     def __str__(self) -> str:
-        """Describe the erasure, with its time."""
+        """Return a description of the erasure, with its date."""
         what = "by a visitor" if self.short_code is None else f"to the link {self.short_code}"
         return f"visits {what} were erased on {self.erased_at:%Y-%m-%d}"
 
@@ -29,7 +29,7 @@ class Erasures:
         self._database = database
 
     def record(self, organization: str, erasure: Erasure, first_day: date, last_day: date) -> None:
-        """Record an erasure that will search these days (inclusive), before it begins."""
+        """Record an erasure before it begins to search these days (inclusive)."""
         with self._database.transaction() as db:
             db.execute(
                 "INSERT INTO erasures VALUES (?, ?, ?, ?, ?)",

@@ -84,7 +84,7 @@ class Files:
         return [_file_of(row) for row in rows]
 
     def with_unfinished_line(self, batch: int) -> list[LandedFile]:
-        """Return the live files with the visit from the unfinished last line of a batch."""
+        """Return the live files that contain the visit from the unfinished last line of a batch."""
         rows = self._database.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch])
         return [_file_of(row) for row in rows]
 
@@ -134,7 +134,7 @@ class Files:
         return found
 
     def newest_day(self, until: date) -> date | None:
-        """Return the newest day up to `until` for which any organization has a live file."""
+        """Return the newest day up to `until` for which any organization has a live file; None if there is none."""
         ((day,),) = self._database.rows(
             "SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [until.isoformat()]
         )
@@ -143,10 +143,11 @@ class Files:
     def days_to_merge(
         self, now: datetime, most_open: int, organization: str | None, version: int
     ) -> list[tuple[str, date]]:
-        """Return an organization's days with several files (more than `most_open` if a day is not over), and its past
-        days not judged by this `version` or a later version. Without `organization`, return those of all organizations.
+        """Return the organization and date of each day to merge or judge, for one organization or, if it is None, all.
 
-        Days with files that were never judged come first, and within both groups the days with the most files.
+        A past day is included if it has several files, or a file not judged by `version` or a later version; a day that
+        is not over, if it has more than `most_open` files. Days with files that were never judged come first;
+        otherwise, days with more files come first.
         """
         rows = self._database.rows(
             "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
@@ -164,9 +165,7 @@ class Files:
         return {path for (path,) in self._database.rows("SELECT path FROM files")}
 
     def dead(self, organization: str, *, with_unfinished: bool = True) -> list[DeadFile]:
-        """Return an organization's dead files; `with_unfinished` includes files with the visit from an unfinished
-        line.
-        """
+        """Return an organization's dead files, with or without files that contain the visit from an unfinished line."""
         rows = self._database.rows(_DEAD if with_unfinished else f"{_DEAD} AND unfinished_of IS NULL", [organization])
         return [DeadFile(*row) for row in rows]
 
@@ -186,8 +185,9 @@ class Files:
         return bool(self._database.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record the change time and inode of a file of any kind after hashing its bytes; after `changed_ns` 0, it is
-        hashed again.
+        """Record the change time and inode of a file of any kind after hashing its bytes.
+
+        If `changed_ns` is 0, the next check hashes the file again.
         """
         with self._database.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]

@@ -47,7 +47,7 @@ class GenerationCopy:
         return 0
 
     def raise_to(self, number: int) -> None:
-        """Write a number unless the file has a higher number. A failure is logged, and the next commit tries again."""
+        """Write a number unless the file has an equal or higher one. A failure is logged; the next commit retries."""
         try:
             with self._locked():
                 if self.number() < number:
@@ -62,7 +62,7 @@ class GenerationCopy:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Lock out other programs that would write a number. Creates the file if it is missing."""
+        """Lock the file against other writers; create it if it is missing."""
         while True:
             handle = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
             try:
@@ -93,7 +93,10 @@ def generation_problem(database: Database, root: Path) -> str:
 
 
 def older_manifest_problem(number: int, newest: int, root: Path) -> str:
-    """Return the problem shown by the manifest's number alone, which must be read after the copy's number, `newest`."""
+    """Return the problem if the manifest's `number` is lower than `newest`, the copy's number; "" if it is not.
+
+    The copy's number must be read first.
+    """
     if newest <= number:
         return ""
     return (
@@ -174,8 +177,9 @@ def _upgrade(path: Path, refuse_new: str, connect: Connect) -> None:
 
 
 def _is_older(path: Path) -> bool:
-    """Return whether an older version wrote a manifest; False if the manifest is missing, empty or unreadable, which
-    opening it handles.
+    """Return whether an older version wrote a manifest; False if the manifest is missing, empty or unreadable.
+
+    Opening the manifest deals with these cases.
     """
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()

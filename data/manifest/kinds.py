@@ -16,7 +16,7 @@ from data.manifest.clock import format_time, unchecked_bounds
 from data.manifest.database import Database
 
 COLUMNS: Final = ("organization", "path", "bytes", "sha256", "changed_ns", "inode", "checked_at")
-"""The columns of every kind, besides deletable_at, which is null for live files."""
+"""The columns common to all kinds, except deletable_at, which is null for live files."""
 
 
 class FileKind(NamedTuple):
@@ -35,7 +35,7 @@ class FileKind(NamedTuple):
         return db.execute(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
     def rows(self, sql: str, database: Database, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the result of a SELECT; the placeholders are those of `execute`."""
+        """Return the rows of a SELECT with the same placeholders as in `execute`."""
         return database.rows(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
 
@@ -59,7 +59,7 @@ KINDS: Final = (LINK_FILES, LINK_CHANGES, VISIT_FILES, ROLLUP_FILES)
 
 
 def insert(db: sqlite3.Connection, kind: FileKind, rows: Iterable[Sequence[object]]) -> None:
-    """Register live files, in a transaction: each row has the common columns, followed by those of its kind."""
+    """Register live files, in the caller's transaction. Each row has COLUMNS, followed by the kind's own columns."""
     columns = [*COLUMNS, *kind.own_columns]
     db.executemany(
         f"INSERT INTO {kind.table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
@@ -68,7 +68,7 @@ def insert(db: sqlite3.Connection, kind: FileKind, rows: Iterable[Sequence[objec
 
 
 def expire(db: sqlite3.Connection, kind: FileKind, path: str, deletable_at: datetime) -> bool:
-    """Make a live file dead. Returns False if it is not live."""
+    """Mark a live file as dead, with the time when it may be deleted; return False if it is not live."""
     row = [format_time(deletable_at), path]
     expired = kind.execute("UPDATE of_kind SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", db, row)
     return expired.rowcount == 1
@@ -77,9 +77,7 @@ def expire(db: sqlite3.Connection, kind: FileKind, path: str, deletable_at: date
 def expire_of_day(
     db: sqlite3.Connection, kind: FileKind, organization: str, day: date | None, deletable_at: datetime
 ) -> None:
-    """Make an organization's live files of one day dead (rollups: of one month); for a kind without days, all live
-    files.
-    """
+    """Mark an organization's live files of one day as dead (rollups: of one month; kinds without days: all files)."""
     kind.execute(
         "UPDATE of_kind SET deletable_at = ? WHERE organization = ? AND day_of_kind IS ? AND deletable_at IS NULL",
         db,
@@ -90,7 +88,7 @@ def expire_of_day(
 def live_of_kind(
     database: Database, kind: FileKind, organization: str = "", before: datetime | None = None
 ) -> list[RegisteredFile]:
-    """Return the live files of a kind, of one organization or of all; with `before`, only those last verified before
+    """Return the live files of a kind, of one organization or of all; with `before`, only files last verified before
     that time.
 
     The files verified longest ago come first.

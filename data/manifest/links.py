@@ -47,9 +47,7 @@ class LinkFiles:
         return LiveLinks(**{name: RegisteredFile(*row) for name, *row in rows})
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
-        """Return the live files of one organization, or of all; with `before`, only those last verified before that
-        time.
-        """
+        """Return the live files of one organization, or of all; with `before`, only files last verified before then."""
         kinds = (LINK_FILES, LINK_CHANGES)
         return [file for kind in kinds for file in live_of_kind(self._database, kind, organization, before)]
 
@@ -135,7 +133,7 @@ class LinkFiles:
             _note_made(db, organization, ids)
 
     def made_edits(self, organization: str) -> set[str]:
-        """Return the ids of the edits recorded last."""
+        """Return the ids of the queued edits in the most recent record."""
         rows = self._database.rows("SELECT id FROM made_edits WHERE organization = ?", [organization])
         return {one for (one,) in rows}
 
@@ -143,7 +141,7 @@ class LinkFiles:
 def insert_links(db: sqlite3.Connection, organization: str, links: LiveLinks, now: datetime) -> None:
     """Register the live files of an organization's links. The caller must have begun a transaction.
 
-    The number and age of the changes are unknown, so the changes are soon folded.
+    The number and age of the changes are unknown, so they will soon be folded.
     """
     if links.whole:
         insert(db, LINK_FILES, [(organization, *links.whole, format_time(now))])

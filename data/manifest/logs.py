@@ -46,8 +46,8 @@ def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch 
     """Return the import that content of `size` bytes continues, out of the imports of its prefixes; None if the content
     is new.
 
-    Of equally long imports, one with this domain is chosen. If no import has visits (the content may be only a header
-    that many files share), only an import of the whole content counts, and its domain does not.
+    Among imports of equal length, one with this domain is preferred. If no import has visits (the content may be only a
+    header that many files share), only an import of the whole content counts, and it is returned without its domain.
     """
     ascending = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
     if any(batch.visits for batch in ascending):
@@ -114,7 +114,10 @@ class Logs:
 
 
 def skip_rest(db: sqlite3.Connection, batches: Iterable[int]) -> None:
-    """Skip the rest of each import's unfinished last line, in a transaction, so that no later import lands it."""
+    """Skip the rest of each import's unfinished last line, so that no later import lands it.
+
+    The caller must have begun a transaction.
+    """
     db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", [(batch,) for batch in batches])
 
 

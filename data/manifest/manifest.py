@@ -88,7 +88,7 @@ class Manifest:
         self._database.check_current()
 
     def check_writable(self) -> None:
-        """Commit without a change. Raises sqlite3.OperationalError if the disk fails, and the exceptions of
+        """Commit a trivial update. Raises sqlite3.OperationalError if the disk fails, and the exceptions of
         `check_current`.
         """
         with self._database.transaction() as db:
@@ -110,7 +110,7 @@ class Manifest:
         arrived: Arrivals | None = None,
         excluded: ExcludedVisits = NONE_EXCLUDED,
     ) -> None:
-        """Register a batch as put_batch does, and its files, dated in `zone`, in one transaction.
+        """Register a batch (as put_batch does) and its files, dated in `zone`, in one transaction.
 
         `excluded` is the number of visits set aside by each of the owner's rules. The file of the unfinished last line
         of `continues` expires, since this batch has read that line again. Raises the exceptions of put_batch, and

@@ -23,7 +23,10 @@ class Objects:
         self._database = database
 
     def note_beginnings(self, batch: int, prefixes: Mapping[int, str]) -> None:
-        """Record the SHA-256 of each prefix of the content that a batch landed, by the prefix's length."""
+        """Record the first digits of the SHA-256 of each prefix of the content that a batch landed.
+
+        `prefixes` maps the lengths of the prefixes to their SHA-256.
+        """
         hashes = "".join(prefixes[length][:_DIGITS] for length in BEGINNINGS if length in prefixes)
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO beginnings VALUES (?, ?)", [batch, bytes.fromhex(hashes)])

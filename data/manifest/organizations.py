@@ -60,7 +60,7 @@ class Organizations:
         """Return an organization's epoch and zone, and the lake's revision.
 
         This is called before every answer, on the server's event loop, so it takes only microseconds and does not wait
-        for other reads. Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would go on using
+        for other reads. Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would keep using
         the old file.
         """
         self._database.check_identity()
@@ -83,7 +83,7 @@ class Organizations:
         return not (has_zone or self._database.rows(_HAS_VISITS, {"organization": organization}))
 
     def today(self, organization: str, now: datetime) -> date:
-        """Return the day in an organization's zone at a timezone-aware time."""
+        """Return the local date of an organization at a timezone-aware time."""
         return today(self.zone(organization), now)
 
     def set_zone(self, organization: str, zone: str) -> None:
@@ -105,7 +105,7 @@ class Organizations:
 
 
 def state_of(db: sqlite3.Connection, organization: str) -> OrganizationState:
-    """Return an organization's state, with or without visits, in one read."""
+    """Return an organization's state in one query; the organization need not have visits."""
     ((epoch, zone, revision),) = db.execute(_STATE, {"organization": organization}).fetchall()
     return OrganizationState(epoch or 0, zone or DEFAULT_ZONE, revision)
 
@@ -118,7 +118,7 @@ def begin_epoch(db: sqlite3.Connection, organization: str) -> None:
 
 
 def check_zone_is(db: sqlite3.Connection, organization: str, zone: str) -> None:
-    """Raise ZoneChanged if visits dated in `zone` are about to be committed for an organization with another zone."""
+    """Raise ZoneChanged if an organization's zone is not `zone`, in which visits to be committed are dated."""
     now = state_of(db, organization).zone
     if now != zone:
         raise ZoneChanged(f"the time zone of {organization} has since been set to {now}; try again.")

@@ -18,7 +18,7 @@ from data.manifest.organizations import check_zone_is
 from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 
 SESSION_BITS: Final = 20
-"""The number of low bits of a row's id that count the rows of its session."""
+"""Number of low bits in a row's id, which number the rows within its session."""
 
 
 def session_of(row: int) -> int:
@@ -35,7 +35,7 @@ class PendingPack(NamedTuple):
     organization: str
     visits: int
     body: bytes
-    zone: str  # in which they are dated
+    zone: str  # time zone in which the visits are dated
     excluded: ExcludedVisits = NONE_EXCLUDED
 
 
@@ -60,7 +60,7 @@ class ReportedVisits(NamedTuple):
     """Pending visits of one organization that have been staged in files."""
 
     organization: str
-    zone: str  # in which they are dated
+    zone: str  # time zone in which the visits are dated
     arrived: Mapping[int, int]  # number of visits by hour
     move: Move
 
@@ -73,7 +73,7 @@ class Pending:
         self._session = 0  # of the visits added by this object (session_of); 0: none yet
 
     def add(self, packs: Collection[PendingPack], now: datetime) -> None:
-        """Store visits durably before returning. Raises ZoneChanged, in which case none are stored."""
+        """Store visits durably. Raises ZoneChanged, in which case nothing is stored."""
         with self._database.transaction() as db:
             for pack in packs:
                 check_zone_is(db, pack.organization, pack.zone)
@@ -115,7 +115,7 @@ class Pending:
         return bool(self._database.rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]))
 
     def oldest(self, after: int, until: int | None, most: int) -> list[PendingBatch]:
-        """Return the oldest rows of one session with ids after `after` and up to `until`, stopping once they have
+        """Return the oldest rows with ids above `after` and up to `until`, from one session, stopping once they have
         `most` visits.
         """
         rows = self._database.rows(

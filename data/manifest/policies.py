@@ -7,14 +7,14 @@ class Policy(NamedTuple):
     """How a task replaces files."""
 
     waiting: Literal["imports and rewriters", "rewriters", "as its caller decides"]
-    """Tasks that wait while files are replaced, for a lock that `rewrite` takes or its caller holds.
+    """Tasks that wait while files are replaced, for a lock that `rewrite` acquires or its caller holds.
 
     Live visits never wait. If another process has replaced one of the files in the meantime, Conflict is raised.
     """
     changes_answers: bool
     """Whether visits change or disappear, which invalidates answers, and the rollups of the old files' months."""
     judges: bool = False
-    """Whether visits get signals, which invalidates answers, but not the rollups of other days."""
+    """Whether signals are assigned to visits, which invalidates answers, but not the rollups of other days."""
     erases: bool = False
     """Whether visits are deleted: they must then also be deleted from copies, and the rest of an unfinished last line
     must not land."""

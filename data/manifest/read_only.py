@@ -12,7 +12,7 @@ from data.errors import LakeDamaged
 from data.manifest.schema import migrate_copy
 
 _LOGS: Final = ("-wal", "-journal")
-"""Suffixes of SQLite's logs for a database in use: changes to be applied, or to be rolled back."""
+"""Suffixes of SQLite's log files, which contain changes to apply (-wal) or to roll back (-journal)."""
 _ATTEMPTS: Final = 5
 
 
@@ -37,7 +37,7 @@ def connect_read_only(path: Path, scratch: Path) -> sqlite3.Connection:
 
 
 def open_database_read_only(path: Path, migrations: Sequence[str], scratch: Path) -> sqlite3.Connection:
-    """Open a database for reading only, in this program's version: an older database is migrated in a copy.
+    """Open a database read-only, in this program's schema version: an older database is migrated in a copy.
 
     Raises LakeDamaged if it is missing or empty, cannot be read, or was written by a newer version of this program.
     """

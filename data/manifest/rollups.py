@@ -16,7 +16,7 @@ from data.manifest.kinds import ROLLUP_FILES, expire, expire_of_day, insert, liv
 from data.sql import read_sql
 
 SourceFiles = Mapping[date, frozenset[str]]
-"""The paths of the visit files, by day."""
+"""Paths of the visit files counted in a rollup, by day."""
 
 Versions = Sequence[Sequence[str]]
 """Rollup versions, indexed by whether behaviour is used and whether files are set aside."""
@@ -66,9 +66,7 @@ class RollupFiles:
         ]
 
     def all_live(self, organization: str = "", before: datetime | None = None) -> list[RegisteredFile]:
-        """Return the live files of one organization, or of all; with `before`, only those last verified before that
-        time.
-        """
+        """Return the live files of one organization, or of all; with `before`, only files last verified before then."""
         return live_of_kind(self._database, ROLLUP_FILES, organization, before)
 
     def months_to_count(

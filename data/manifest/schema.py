@@ -45,7 +45,7 @@ class Readers:
 
     @contextmanager
     def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection for exclusive use. Raises the exceptions of `opening`."""
+        """Yield a connection for exclusive use. Raises the exceptions of `opening`."""
         try:
             reader = self.idle.pop()  # atomic, as append is
         except IndexError:
@@ -118,7 +118,7 @@ def _begin_log(db: sqlite3.Connection) -> str:
 def disk_problem(error: Exception) -> str:
     """Return the cause and the remedy if the disk caused an SQLite error; "" for other errors."""
     if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return f"the disk is full or fails ({error}); free space or check the disk, then try again"
+        return f"the disk is full or failing ({error}); free space or check the disk, then try again"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Statistics on the stored visits: numbers for the status of a lake, and the days that each organization has."""
+"""Statistics on the stored visits: counts for the status of a lake, and each organization's days with visits."""
 
 import json
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class OrganizationStatus:
 
 
 class FileCounts(NamedTuple):
-    """Counts of the dead visit files, and the oldest check of a live one."""
+    """The number and size of dead visit files, and the time of the oldest check of a live file."""
 
     dead: int
     dead_bytes: int
@@ -103,8 +103,8 @@ class Statistics:
         return FileCounts(dead or 0, dead_bytes or 0, parse_time(oldest_check))
 
     def latest_time(self, other: datetime | None) -> datetime | None:
-        """Return the latest time at which a live visit file was checked, a pending visit received or a task run; or
-        `other`, if that is later.
+        """Return the latest time at which a live visit file was checked, a pending visit received or a task run, or
+        `other` if it is later.
         """
         ((latest,),) = self._database.rows(_LATEST_TIME, [format_time(other) if other else None])
         return parse_time(latest)

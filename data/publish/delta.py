@@ -107,7 +107,7 @@ class DeltaLog:
     """The log of one table. Its methods raise TargetUnavailable."""
 
     def __init__(self, target: ObjectStore, folder: str, schema: pa.Schema, mark: str, *, is_partitioned: bool) -> None:
-        """`folder` is the table's folder in the target, and `mark` the id of the lake; "" if unknown.
+        """Open the log of the table in `folder`, a folder in the target. `mark` is the id of the lake; "" if unknown.
 
         With `is_partitioned`, the table is partitioned by the column day.
         """
@@ -122,7 +122,7 @@ class DeltaLog:
         self._schema = json.dumps({"type": "struct", "fields": fields})
 
     def read(self) -> TableState:
-        """Return the last version. Raises ForeignLog if one after the last checkpoint is missing or foreign.
+        """Return the last version. Raises ForeignLog if a version after the last checkpoint is missing or foreign.
 
         If the checkpoint is missing or damaged, the state comes from the previous checkpoint, from all versions, or
         from the objects in the folder, with unknown row counts.
@@ -176,7 +176,7 @@ class DeltaLog:
         return files
 
     def is_there(self, state: TableState) -> bool:
-        """Return whether the log still has the version of a state that was read or written before."""
+        """Return whether the log still has the version of a state that was read or written earlier."""
         return state.version < 0 or self._target.has(self._key(state.version))
 
     def missing_version_error(self, state: TableState, version: int) -> ForeignLog:
@@ -190,15 +190,19 @@ class DeltaLog:
         self._target.delete(self._target.list(f"{self._log}/"))
 
     def read_on(self, state: TableState) -> TableState:
-        """Apply later versions to an earlier state, as far as these versions still exist. Raises ForeignLog like
-        `read`.
+        """Return an earlier state after applying later versions, up to the first missing version.
+
+        Raises ForeignLog like `read`.
         """
         while body := self._target.get(self._key(state.version + 1)):
             state = self._next_state(state, state.version + 1, body)
         return state
 
     def write(self, state: TableState, change: TableChange, epoch: int, now: datetime) -> TableState:
-        """Write the next version. Raises Conflict if another program wrote it, or if the version of `state` is gone."""
+        """Write the next version; return its state.
+
+        Raises Conflict if another program wrote it, or if the version of `state` is gone.
+        """
         at = round(now.timestamp() * 1_000)
         actions: list[dict[str, Any]] = [
             {"commitInfo": {"timestamp": at, "operation": "WRITE", "engineInfo": ENGINE, "epoch": epoch,
@@ -226,7 +230,7 @@ class DeltaLog:
         return TableState(version, files, epoch, self._schema, state.checkpoint)
 
     def write_checkpoint(self, state: TableState) -> TableState:
-        """Write a checkpoint of a version, which makes earlier versions unnecessary."""
+        """Write a checkpoint of a version, which makes earlier versions unnecessary; return the new state."""
         rows: list[dict[str, Any]] = [{"protocol": _PROTOCOL}, {"metaData": self._metadata()}]
         rows += [{"add": _add(file, 0, is_change=False)} for file in state.files.values()]
         body = io.BytesIO()

@@ -44,7 +44,7 @@ def _mark_body(lake: Lake) -> bytes:
 def mark_target(target: ObjectStore, lake: Lake, *, again: bool) -> None:
     """Mark a target as belonging to the lake.
 
-    Raises BadInput if the target holds anything else, keeps deleted objects, or does not support conditional writes;
+    Raises BadInput if the target contains anything else, keeps deleted objects, or does not support conditional writes;
     without `again`, also if it was published to before and its mark is missing.
     """
     lake.manifest.copies.mark()

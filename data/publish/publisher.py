@@ -40,7 +40,7 @@ from data.store.lake import Lake, StoredFile
 from data.store.link_files import fold_links
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
-"""How often it is recorded that a copy still matches the manifest."""
+"""Minimum interval between two records that an unchanged copy still matches the manifest."""
 MAX_VERSIONS: Final = 100
 """Number of versions after which a checkpoint is written, so that readers need not read all versions."""
 _LOG: Final = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class LakePublisher:
     """Publishes a lake at one target. Not thread-safe; other programs may write and publish at the same time."""
 
     def __init__(self, lake: Lake, name: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        """`name` is a target normalized by parse_target; no connection is made yet. Raises BadInput."""
+        """Prepare to publish to `name`, a target normalized by parse_target; do not connect yet. Raises BadInput."""
         self._lake = lake
         self._target = open_target(name)
         self._now = now
@@ -87,11 +87,11 @@ class LakePublisher:
         self._odd: set[str] = set()
 
     def publish(self, organization: str, wait: bool = True, *, again: bool = False) -> Publication | None:
-        """Bring an organization's copy up to date; return None if another program is publishing and `wait` is off.
+        """Bring an organization's copy up to date; return None if another program is publishing and `wait` is false.
 
         If anything was erased since the last publication, only live files remain at the target. With `again`, missing
         or changed objects and logs are written again. Raises PublishInterrupted, TargetUnavailable, ForeignLog,
-        Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds something else or keeps versions.
+        Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target contains something else or keeps versions.
         """
         folder = self._lake.staging / "publishing"
         make_durably(folder)
@@ -226,7 +226,7 @@ class LakePublisher:
         return moved
 
     def _put_all(self, copy: Copy, table: DeltaLog, sources: Mapping[PublishedFile, StoredFile]) -> None:
-        """Upload files from the lake. Start and end are recorded, since a killed program's uploads may appear late."""
+        """Upload files from the lake. Record start and end, since a killed program's uploads may appear late."""
         if not sources:
             return
         self._lake.manifest.copies.record_putting(copy, is_putting=True, settles_at=copy.settles_at)
@@ -286,7 +286,10 @@ def _key(table: DeltaLog, file: PublishedFile) -> str:
 def follow_erasures(
     lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> list[FollowedCopy]:
-    """Apply erasures to the copies of one organization, or of all. At unreachable targets, they remain due."""
+    """Apply due erasures to the copies of one organization, or of all; return the state of each copy.
+
+    At unreachable targets, the erasures remain due.
+    """
     found = []
     for copy in lake.manifest.copies.find(organization=organization):
         problem = ""

@@ -26,7 +26,7 @@ class PublishedLake:
     """Finds the published files of a lake at a target. Safe to use from several threads."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        """`name` is a target normalized by parse_target; no connection is made yet. Raises BadInput."""
+        """Prepare to read from `name`, a target normalized by parse_target; do not connect yet. Raises BadInput."""
         self._lake = lake
         self.name = name
         self._target = open_target(name)
@@ -67,14 +67,14 @@ class PublishedLake:
         self._states.clear()
 
     def _newest(self, table: DeltaLog, is_enough: Callable[[TableState], bool]) -> TableState:
-        """Return the version of a table that was read last, if it `is_enough`; otherwise, read the newest version."""
+        """Return the version of a table that was read last if it `is_enough`; otherwise, read and return the newest."""
         state = self._states.get(table.folder, TableState())
         if not is_enough(state) and state.version >= 0:
             state = table.read_on(state)
         if not is_enough(state):
             try:
                 state = table.read()
-            except ForeignLog:  # perhaps a program deleted versions during this, after a checkpoint
+            except ForeignLog:  # perhaps a program wrote a checkpoint and deleted earlier versions meanwhile
                 state = table.read()
         self._states[table.folder] = state
         return state

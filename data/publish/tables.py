@@ -41,7 +41,7 @@ def live_links(lake: Lake, organization: str) -> dict[PublishedFile, StoredFile]
 
 
 def content_of(paths: Iterable[str]) -> str:
-    """Return the SHA-256 of file names, each of which contains the SHA-256 of its file's bytes."""
+    """Return a SHA-256 that identifies the files' contents, since each path contains digits of its file's SHA-256."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()
 
 
@@ -72,17 +72,17 @@ def by_name_in_lake(files: Mapping[str, PublishedFile], paths: list[str]) -> dic
 
 
 def merged_from(file: Path, visits: int, published: Mapping[str, PublishedFile]) -> list[str]:
-    """Return the paths of the published files that a lake file replaced, if they have exactly its visits.
+    """Return the paths of the published files that a lake file replaced if they have exactly its visits; otherwise, [].
 
-    `published` are dead files of the same organization, keyed by their names in the lake, from a version of the log
-    with the same epoch as the manifest, so that none of their values has changed since. Raises LakeDamaged if the file
-    cannot be read.
+    `published` are dead files of the same organization, keyed by their names in the lake. They come from a version of
+    the log with the manifest's epoch, so none of their values has changed since. Raises LakeDamaged if `file` cannot be
+    read.
     """
     replaced = [published[name] for name in read_visit_file(file).footer.replaces if name in published]
     return [one.path for one in replaced] if sum(one.rows or 0 for one in replaced) == visits else []
 
 
 def unnamed_objects(target: ObjectStore, table: DeltaLog, state: TableState, kept: Iterable[str]) -> list[str]:
-    """Return the objects of a table that neither its log nor `kept` (paths) lists."""
+    """Return the sorted keys of a table's objects that neither its log nor `kept` (paths) lists."""
     named = table.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
     return sorted(target.list(f"{table.folder}/").keys() - named)

@@ -76,7 +76,7 @@ def _is_running(process: int) -> bool:
 
 
 def _fill(lake: Lake, partial: Path, progress: Progress) -> BackupResult:
-    """Copy everything into the folder `partial` and sync it."""
+    """Copy everything into the folder `partial` and sync it; return what the backup contains."""
     control = None
     if (lake.root / _CONTROL).exists():
         with _snapshot(lake, _CONTROL) as copy:

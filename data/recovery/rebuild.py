@@ -46,7 +46,7 @@ class Rebuild:
 
     def __init__(self, root: Path, progress: Progress = ignore_progress) -> None:
         self.root = root
-        self.old = read_old_manifest(root / "manifest.sqlite")  # readable contents of the old manifest; None: none
+        self.old = read_old_manifest(root / "manifest.sqlite")  # None if nothing is readable
         self._copy = GenerationCopy(root)
         self._left: OldManifest = self.old or defaultdict(list)
         self._generation = max([self._copy.number(), *(number for (number,) in self._left["generation"])]) + 1
@@ -54,7 +54,7 @@ class Rebuild:
         self.plan: RebuildPlan = plan_rebuild(root, known, progress)
 
     def run(self, progress: Progress = ignore_progress) -> RebuildResult:
-        """Build the new manifest beside the old one, then replace the old one, keeping a copy."""
+        """Build the new manifest in .staging, then replace the old manifest, keeping a copy."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)
         for repetition in self.plan.repetitions:  # replace the files that repeat visits of older files
@@ -114,8 +114,9 @@ class Rebuild:
         )
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
-        """Read a file that counts, unless the old manifest has its hash, move it back to visits/ if it is in unknown/,
-        and return its record. Raises LakeDamaged.
+        """Return the record of a file that counts, after moving it back to visits/ if it is in unknown/.
+
+        If the old manifest does not have its hash, the whole file is read first. Raises LakeDamaged if that fails.
         """
         if sha256 is None:
             try:
@@ -166,8 +167,9 @@ class Rebuild:
 
 
 def _still_pending(old: OldManifest, ranges: list[tuple[str, PendingRange]]) -> list[tuple[Any, ...]]:
-    """Return the rows of pending visits that are not in any file yet or cannot be read; `ranges` are those moved into
-    files.
+    """Return the rows of pending visits that are not in any file yet or cannot be read.
+
+    `ranges` are the ranges of rows that were moved into files, each with its organization.
     """
     return [
         (key, organization, *rest)

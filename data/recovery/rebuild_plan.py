@@ -30,7 +30,7 @@ class Question(NamedTuple):
 
 @dataclass
 class RebuildPlan:
-    """The visit files that will count, and those that will not."""
+    """The visit files, divided by whether they will count, and the questions to answer first."""
 
     counted: list[VisitFile] = field(default_factory=list)
     replaced: list[VisitFile] = field(default_factory=list)
@@ -87,7 +87,9 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress = ign
 
 
 def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: RebuildPlan) -> Iterator[Path]:
-    """Yield the missing files that an old manifest (`known`: path, SHA-256, is live) lists as live.
+    """Yield the paths of missing files that the old manifest lists as live.
+
+    `known` are its rows: path, SHA-256 and whether the file is live.
 
     Replaced files do not count as missing. An unknown file that replaced other files of its day has the visits of all
     missing files of that day, even of files replaced earlier, since names are not kept forever. An unknown file without

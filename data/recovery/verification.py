@@ -30,7 +30,7 @@ DATABASES: Final = ("manifest.sqlite", "control.sqlite")
 
 
 class DamagedFile(NamedTuple):
-    """A damaged file: its path in the lake, and the reason."""
+    """A damaged file: its path in the lake, and what is wrong with it."""
 
     path: str
     reason: str
@@ -98,7 +98,7 @@ def _report(result: VerificationResult, path: str, reason: str) -> None:
 
 
 def _database_problem(lake: Lake, path: Path) -> str:
-    if not path.exists():  # a lake needs no keys, jobs or salts
+    if not path.exists():  # not damage: a lake may have no keys, jobs or salts
         return ""
     if not os.access(path, os.R_OK):
         return "cannot be read by this user"

@@ -36,7 +36,7 @@ HUMAN_CLASSIFICATION = Classification("human", None, None, None, None, None, Non
 
 
 class RuleMatch(NamedTuple):
-    """A rule that a request matches. If several match, the first one decides."""
+    """A rule that a request matches. If several match, the first decides."""
 
     rule: str  # the rule's file, and what the rule matches
     evidence: str  # URL of the rule's source; '' for a convention of this project

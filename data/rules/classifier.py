@@ -92,7 +92,7 @@ class Classifier:
         self._releases = BrowserReleases()
         self._find_referrer = ShortTextCache(1 << 14, self._find_referrer_uncached)
         self.classify_user_agent = ShortTextCache(1 << 14, self._classify_user_agent)
-        """Classify by the (unescaped) user agent alone: a bot, or a person with a device."""
+        """Classifies by the (unescaped) user agent alone: a bot, or a person with a device."""
         self._classify_any_build = ShortTextCache(1 << 14, self._apply_rules)
         self._classify_referral = ShortTextCache(
             1 << 14, lambda *sent: next(self._referral_matches(*sent)).classification
@@ -113,8 +113,9 @@ class Classifier:
         return self._origin(request.referrer, request.query)
 
     def matches(self, request: Request) -> Iterator[RuleMatch]:
-        """Yield every rule that the request matches. `classify` returns the classification of the first match; a
-        person's also has the device.
+        """Yield every rule that the request matches.
+
+        `classify` returns the classification of the first match, with the device added for a person.
         """
         by_path: RuleMatch | None = None
         for match in chain(
@@ -128,7 +129,7 @@ class Classifier:
             yield match
 
     def _classify_user_agent(self, user_agent: str) -> Classification:
-        """Apply the rules, and cache people's browsers without their builds, on which no rule depends."""
+        """Apply the rules. People's browsers are cached without their builds, which only BrowserReleases checks."""
         any_build = _BUILD.sub(lambda match: f"{match[1]}.0.0", user_agent)  # a template would take twice as long
         classification = self._classify_any_build(any_build)
         is_own = classification.device_type != "bot" and not any(self._releases.matches(user_agent))

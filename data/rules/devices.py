@@ -44,7 +44,7 @@ class DeviceRules:
         return self.device_type(user_agent), parsed.os.family if parsed.os else None, browser
 
     def device_type(self, user_agent: str) -> str:
-        """Return desktop, mobile or tablet. Televisions, consoles and cars are desktops."""
+        """Return desktop, mobile or tablet. Televisions, consoles and cars count as desktops."""
         text = _FALSE_MATCHES.sub("", user_agent.lower())
         numbers: list[int] = self._device_set.Match(text) or []
         for number in sorted(numbers):

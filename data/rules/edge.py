@@ -43,5 +43,5 @@ def with_verdict(
 
 
 def is_unnamed(classification: Classification) -> bool:
-    """Return whether a classification is a person, or a bot recognized only by a generic sign."""
+    """Return whether a classification is of a person, or of a bot recognized only by a generic sign."""
     return classification.device_type != "bot" or classification.detection_method == "heuristic"

@@ -39,10 +39,10 @@ _PROVIDERS: Final = {
 
 
 class CountryDatabase:
-    """An open database from MaxMind, DB-IP or IPinfo that gives the country of an IP address."""
+    """An open database from MaxMind, DB-IP or IPinfo that maps IP addresses to countries."""
 
     def __init__(self, path: Path) -> None:
-        """Open the database file at `path`. Raises BadInput when it is missing or not in MaxMind's format."""
+        """Open the database file at `path`. Raises BadInput if it is missing or not in MaxMind's format."""
         try:
             # the reader in C is faster, but its release 3.2.0 crashes the process on a damaged file
             self._reader = maxminddb.open_database(path, maxminddb.MODE_MMAP)
@@ -52,10 +52,10 @@ class CountryDatabase:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
         name = str(metadata.database_type)  # may not be a string in a damaged file
         self.description = f"{name} of {built_at:%Y-%m-%d}"
-        """The name that its provider gave it, and its build date."""
+        """The database's type, as named by its provider, and its build date."""
         providers = (provider for prefix, provider in _PROVIDERS.items() if name.lower().startswith(prefix))
         self.provider = next(providers, None)
-        """Its provider, if it is well known."""
+        """The database's provider; None if it is not in _PROVIDERS."""
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def first_country(self) -> tuple[str, str] | None:

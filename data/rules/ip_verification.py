@@ -16,7 +16,8 @@ from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
-"""A list contradicts an agent only if it was fetched within this many days of the visit: operators change addresses."""
+"""Maximum number of days between a visit and the fetching of a list for the list to contradict or identify an agent,
+since operators change addresses."""
 
 
 class IpVerdict(NamedTuple):
@@ -84,7 +85,10 @@ class Verifier:
         return IpVerdict(None, f"outside {names}, but {too_old if row.server_side else elsewhere}")
 
     def verify(self, classification: Classification, address: str, day: date) -> Classification:
-        """Return a classification checked by the address: verified, contradicted, unchanged, or a disguised agent's."""
+        """Return a classification after checking it by the address.
+
+        It is verified, contradicted, unchanged, or replaced by the classification of a disguised agent.
+        """
         if classification.device_type != "bot":
             return self.identified(address, day) or classification
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
@@ -131,9 +135,7 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
 
 
 def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
-    """Return the classification of a request from an address in this IP list, despite its browser's user agent: that of
-    the list's agent.
-    """
+    """Return the classification of the agent that uses the addresses in an IP list, whatever its user agent is."""
     row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
     return agent_classification(row, "medium", "ip_range")
 

@@ -1,4 +1,4 @@
-"""A lake's tables besides the shipped ones: its own agents, and newer tables from a release."""
+"""A lake's tables in addition to the shipped tables: its own agents, and newer tables from a release."""
 
 import hashlib
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def rules_version(tables: LakeTables = SHIPPED) -> str:
     """Return twelve hexadecimal digits that change whenever a table in _RULE_TABLES, a rule package or FILE_PATTERN
     changes.
 
-    If the lake has its own agents, `+` and a digest of these follow.
+    If the lake has its own agents, these digits are followed by `+` and a digest of the agents.
     """
     digest = hashlib.sha256()
     if tables.released:

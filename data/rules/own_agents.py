@@ -61,11 +61,11 @@ def _problems_of_fields(row: Agent) -> Iterator[str]:
     if row.agent_kind in _NOT_BY_AGENT:
         yield f"agent_kind {row.agent_kind!r} is not for agents; use another agent_kind"
     if row.confidence not in _CONFIDENCES:
-        yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}: only addresses give more confidence"
+        yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}: more requires verified addresses"
     if is_ai and row.ai_source is None:
         yield f"ai_source is missing; name the AI product, since agent_kind is {row.agent_kind!r}"
     if row.ai_source is not None and not is_ai:
-        yield f"ai_source is {row.ai_source!r}, but agent_kind {row.agent_kind!r} is not AI; remove one of them"
+        yield f"ai_source is {row.ai_source!r}, but agent_kind {row.agent_kind!r} is not AI; correct one of them"
     for method in row.verify:
         way, _, name = method.partition(":")
         if way == "ip" and isinstance(row, OwnAgent) and name not in {one.name for one in load(IpList, "ip_lists")}:

@@ -99,7 +99,7 @@ def _path_pattern(value: str) -> str:
 
 
 def _matcher(rule: Exclusion) -> Callable[[str], bool]:
-    """Return a predicate that tells whether the rule sets aside a visit with a given value."""
+    """Return a function that returns whether the rule sets aside a visit with a given value."""
     if rule.kind == "address":
         network = ipaddress.ip_network(rule.value)
         return lambda address: (parsed := parse_address(address)) is not None and parsed in network

@@ -27,7 +27,7 @@ MAX_HOST_LENGTH: Final = 253
 def host_and_path(referrer: str) -> tuple[str, str] | None:
     """Return the host and path in a Referer header; None if it has no valid host.
 
-    The host is in lower case, without port, user and trailing dot; an Android app's begins with `android-app://`.
+    The host is in lower case, without port, user and trailing dot; an Android app's host begins with `android-app://`.
     """
     scheme, authority, path = _ADDRESS.match(referrer).groups()  # type: ignore[union-attr]  # it matches anything
     if scheme is None and not _BARE_HOST.fullmatch(authority):

@@ -82,9 +82,9 @@ class BrowserReleases:
         return not (build and row and row.build and before and before.build) or before.build < build <= row.build
 
     def outdated_since(self, user_agent: str) -> date | None:
-        """Return the day from which only programs send this user agent; None if the tables have no such day.
+        """Return the day from which only programs send this user agent.
 
-        They have none for versions that are newer than the tables.
+        Return None if the tables have no such day, as for versions newer than the tables.
         """
         day, years = self._superseded(user_agent)
         try:

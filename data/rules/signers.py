@@ -51,8 +51,8 @@ class Signers:
     def is_finer(self, by_agent: Classification, signed: Classification) -> bool:
         """Return whether the classification by user agent and address is more specific than the header's, `signed`.
 
-        It is if the address shows another agent, or if the user agent names an agent in the lake's own table or an
-        agent of the same operator.
+        It is more specific if the address shows another agent, or if the user agent names an agent in the lake's own
+        table or an agent of the same operator.
         """
         if by_agent.detection_method == "ip_range":
             return by_agent.agent != signed.agent

@@ -1,6 +1,6 @@
 """Loads the tables of rules: TOML files in this folder, each row with its evidence.
 
-A malformed row stops the program with a message that gives file, row and field.
+A malformed row stops the program with a message that names the file, row and field.
 """
 
 import ipaddress

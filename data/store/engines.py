@@ -13,14 +13,14 @@ from data.store.lake import Lake
 from data.store.layout import spill_folder
 
 MIN_MEMORY: Final = 192 << 20
-"""DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
+"""DuckDB's minimum memory limit in bytes; beyond its limit, it spills into the lake's staging folder.
 
 With this limit, merging and counting a day of five million visits takes at most 501 MB for the whole process; with a
 limit of 160 MB it takes 479 MB, with 256 MB it takes 564 MB, and with 512 MB it takes 806 MB.
 """
 MEMORY_PER_VISIT: Final = 32
-"""Bytes of memory for each visit rewritten or counted at the same time, if that exceeds MIN_MEMORY in total: each
-spilled part still needs memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
+"""Bytes of memory for each visit that is rewritten or counted at a time, if the total exceeds MIN_MEMORY: each spilled
+part still needs memory. A day of 15 million visits was merged with 384 MB, but not with 256 MB."""
 
 
 @contextmanager

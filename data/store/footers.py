@@ -135,8 +135,8 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
 
 
 def merged_batches(records: Iterable[Batch]) -> tuple[Batch, ...]:
-    """Merge the records of each batch: keep the one with the longest content, if possible of a finished import, and the
-    earliest and latest times of all.
+    """Merge the records of each batch: keep the record with the longest content, preferably of a finished import, and
+    the earliest and latest times of all records.
     """
     merged: dict[int, Batch] = {}
     for record in records:

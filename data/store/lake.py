@@ -52,7 +52,7 @@ class Lake(LakeFolders):
         if self.is_read_only and must_write:
             raise BadInput(
                 f"the lake at {root} is read-only, and this command must write to it; "
-                "use a copy made by traffic backup."
+                "use a copy made with `traffic backup`."
             )
         super().__init__(at, Path(tempfile.mkdtemp(prefix="traffic-")) if self.is_read_only else at)
         if self.is_read_only:
@@ -106,8 +106,8 @@ class Lake(LakeFolders):
 
     @contextmanager
     def import_lock(self) -> Iterator[None]:
-        """Lock out imports and followers in all processes. Waits for those that hold the lock; all visits that they
-        landed are then visible.
+        """Lock out imports and followers in all processes. Waits until they release the lock; all their visits are then
+        visible.
 
         Live visits need no lock: they are already in the manifest, and are moved into files in one transaction. Raises
         OutdatedManifest.
@@ -118,11 +118,10 @@ class Lake(LakeFolders):
 
     @contextmanager
     def rewrite_lock(self, wait: bool = True, organization: str | None = None) -> Iterator[bool]:
-        """Lock out other rewrites of live files, of one organization or of all. For one, a large day blocks only that
-        organization.
+        """Lock out other rewrites of live files. With `organization`, rewrites of other organizations are not blocked.
 
-        Yields False if `wait` is False and the lock is taken. A caller that needs both locks must take `import_lock`
-        first. Raises OutdatedManifest.
+        Yields False if `wait` is False and the lock is already held. A caller that needs both locks must acquire
+        `import_lock` first. Raises OutdatedManifest.
         """
         visits, links = self.root / "visits", self.root / "links"
         with ExitStack() as held, ExitStack() as turn:

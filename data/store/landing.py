@@ -57,9 +57,9 @@ class Landing:
         """Begin an empty batch. `content` identifies the visits to land, for example by a log's SHA-256, so that their
         files always get the same names.
 
-        After an interrupted landing, the next attempt thus overwrites the files of the interrupted one, but no other
-        file with the same name, since that may be unregistered only because an older manifest was restored. `pending`
-        is the range of pending rows to be moved.
+        After an interrupted landing, the next attempt thus overwrites the files of that landing, but no other file with
+        the same name, since such a file may be unregistered only because an older manifest was restored.
+        `pending` is the range of pending rows to be moved.
         """
         self.visits = 0
         self.counts_hours = pending is not None
@@ -80,7 +80,7 @@ class Landing:
 
     def stage(self, visits: pa.Table, unfinished: bool = False, excluded: ExcludedVisits = NONE_EXCLUDED) -> None:
         """Write a table with the schema VISITS_OF_DAYS, sorted by day, into one file for each day; `commit` or
-        `prepare_move` writes the last one.
+        `prepare_move` writes the last file.
 
         `unfinished` means that the visit is from an unfinished last line. `excluded` is the number of visits that each
         of the owner's rules sets aside.
@@ -259,8 +259,8 @@ def prepare_move(lake: Lake, staged: Sequence[StagedFile]) -> Move:
 def discard(lake: Lake, staged: Sequence[StagedFile]) -> None:
     """Delete the staged files, and moved files that are not registered in the manifest.
 
-    A file that overwrote another stays, since the other may be unregistered only because an older manifest was
-    restored.
+    A file that overwrote another file stays, since the other file may have been unregistered only because an older
+    manifest was restored.
     """
     moved = []
     for file in staged:

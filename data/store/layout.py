@@ -32,8 +32,8 @@ LINK_CHANGES: Final = LINKS.append(pa.field("removed", pa.bool_()))
 """The columns of the file of changes: a link's current state. A removed link has no target, time or tags."""
 
 SPILL_LOCK: Final = "spilling-"
-"""Prefix of the name of a file that a running engine or the holder of a claim locks. The rest is the claim's name, or
-that of the engine's folder without `engine-`."""
+"""Prefix of the names of lock files, which running engines and holders of claims keep locked. The rest of the name is
+the claim's name, or the name of the engine's folder without `engine-`."""
 
 
 class LakeFolders:

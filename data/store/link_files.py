@@ -86,9 +86,10 @@ def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Tabl
 
 
 def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, made: Collection[str] = ()) -> None:
-    """Apply a table of LINK_CHANGES over an organization's links atomically; the arguments are those of replace_links.
+    """Apply a table of LINK_CHANGES over an organization's links atomically.
 
-    The changes are folded if there are too many, or if there is no base file yet.
+    The changes are folded if there are too many, or if there is no base file yet. `read` and `made` are the same as for
+    replace_links. Raises Conflict unless the `read` files are still live, and LakeDamaged.
     """
     paths = intact_links(lake, read)
     if read.changes:
@@ -267,4 +268,4 @@ def _without(rows: pa.Table, changes: pa.Table) -> pa.Table:
         return rows
     numbered = rows.select(_KEY).append_column("number", pa.arange(0, len(rows)))
     left = numbered.join(changes.select(_KEY), _KEY, join_type="left anti", use_threads=False)
-    return rows.take(left["number"])  # a join cannot handle columns of lists
+    return rows.take(left["number"])  # a join does not support columns of lists

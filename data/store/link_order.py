@@ -18,9 +18,9 @@ SEQUENCE: Final = "traffic.sequence"
 WHOLE: Final = "traffic.whole"
 """The footer key, in a file of changes, for the name of its base file."""
 OF_CHANGES: Final = ".changes.parquet"
-"""The suffix of the names of files of changes."""
+"""The file name suffix of a file of changes."""
 _IMPORTED_AT: Final = "traffic.imported_at"
-"""The footer key for a time, which files from 1.0.0 have instead of a number."""
+"""The footer key for a time, which files written by version 1.0.0 have instead of a number."""
 
 
 def newest_links(root: Path) -> dict[str, LiveLinks]:
@@ -56,7 +56,7 @@ def sequence_of(path: Path) -> int:
 
 
 def next_sequence(paths: Iterable[Path], now: datetime) -> int:
-    """Return a number above those of all intact files: the microseconds since 1970, if the clock is right."""
+    """Return a number higher than in any intact file: the microseconds since 1970, if the clock is right."""
     known = [number for number in map(sequence_of, paths) if number < sys.maxsize]  # damaged files are replaced
     return max([number + 1 for number in known] + [int(now.timestamp() * 1_000_000)])
 

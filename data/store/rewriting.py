@@ -1,4 +1,4 @@
-"""Replaces live files: takes the locks of a policy, and stages, hashes, moves and registers the new files.
+"""Replaces live files: acquires the locks of a policy, and stages, hashes, moves and registers the new files.
 
 Tasks produce the new contents; their policies describe how else they differ (data/manifest/policies.py).
 """
@@ -43,8 +43,8 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
-    """Return the paths of live files for `read_parquet(…, union_by_name := TRUE)`, after that of the seed, which adds
-    the columns that the files lack.
+    """Return the paths for `read_parquet(…, union_by_name := TRUE)`: the seed, which adds columns that the files lack,
+    then the live files.
 
     Each file is hashed; otherwise, rewriting would give bit rot a valid checksum. Raises LakeDamaged.
     """
@@ -141,11 +141,11 @@ def rewrite_each(
     limit: int | None,
     progress: Progress,
 ) -> int:
-    """Take parts from a queue and rewrite them one by one, at most `limit`; return the number of parts rewritten.
+    """Pop parts from a queue and rewrite them one by one, at most `limit`; return the number of parts rewritten.
 
-    Each part is for one organization. Parts that have changed or have a damaged file are skipped; without `wait`, so
-    are parts for organizations whose files another program is rewriting. Once the rest is done, LakeDamaged is raised
-    for the first damaged file.
+    Each part belongs to one organization. Parts that have changed or have a damaged file are skipped; without `wait`,
+    so are parts of organizations with files that another program is rewriting. If the queue is done before
+    `limit` is reached, the first LakeDamaged or duckdb.Error is raised.
     """
     done, number, damage = 0, 0, None
     while queue:

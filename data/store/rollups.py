@@ -1,4 +1,4 @@
-"""Rollups: precomputed counts of the visits on past days, stored beside the visits in one file for each month.
+"""Rollups: precomputed counts of the visits on past days, stored alongside the visits in one file for each month.
 
 A rollup is valid for a day while the live files of that day are exactly its sources, so code that lands, merges or
 erases visits need not update the rollup. A lost rollup is computed again. The columns of rollups are declared in
@@ -41,7 +41,7 @@ class LiveRollups(NamedTuple):
 
     files: list[str]
     days: frozenset[date]
-    days_without_domains: frozenset[date]  # those of `days` without rows for single domains
+    days_without_domains: frozenset[date]  # the subset of `days` without rows for single domains
 
 
 class RelationRows(NamedTuple):
@@ -102,7 +102,7 @@ def _expire(lake: Lake, damaged: RegisteredFile) -> None:
 
 
 def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None = None) -> Iterator[str]:
-    """Hash the live rollups of one organization, or of all; yield the paths of those that are damaged, which expire.
+    """Hash the live rollups of one organization, or of all; expire damaged rollups and yield their paths.
 
     With `before`, check only rollups that were last checked before that time.
     """
@@ -133,7 +133,7 @@ def write_seed(lake: LakeFolders, schema: Schema) -> None:
 def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) -> None:
     """Write and sync the rows of all relations. Each row group contains rows of only one relation.
 
-    The rows are not compressed: they take 40 % more space, which is little compared with the visits, but less time to
+    The rows are not compressed: they need 40 % more space, which is little compared with the visits, but are faster to
     read.
     """
     parts = chain.from_iterable(map(_row_groups, relations, repeat(schema)))  # a loop would keep rows for too long

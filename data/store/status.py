@@ -1,4 +1,4 @@
-"""The status of a lake, mostly from its manifest. Of visit files, only footers, rule versions and signals are read."""
+"""The status of a lake, mostly from its manifest; only footers, rule versions and signals of visit files are read."""
 
 import json
 import sqlite3
@@ -26,7 +26,7 @@ from data.text import percentage
 
 MAX_FOOTERS: Final = 500
 """If first and last days have more files than this, their footers (0.2 ms each) are not read, and the times of visits
-are unknown. Also the maximum number of files of which the rule versions are read."""
+are unknown. Also the maximum number of files read for their rule versions."""
 MAX_COUNTED: Final = 2_000
 """If an organization has more files than this, their signals (0.6 ms for each file) are not read."""
 
@@ -139,7 +139,7 @@ class FileShare(NamedTuple):
 
     @property
     def percentage(self) -> str:
-        """The share as a string."""
+        """The share of requests for files, as text."""
         return percentage(self.files, self.visits)
 
 

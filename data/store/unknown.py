@@ -53,7 +53,7 @@ def partition_of(path: Path) -> tuple[str, date]:
 
 
 def clear_unknown(lake: Lake) -> int:
-    """Delete leftovers from killed merges, and move away other unknown files that are a day old.
+    """Delete leftovers from killed merges, and move other unknown files that are a day old to unknown/.
 
     Returns the number of deleted files. Ages are measured by the file system's clock, which may differ from this
     computer's.
@@ -80,7 +80,7 @@ def clear_unknown(lake: Lake) -> int:
 def expire_unknown(
     lake: Lake, age: timedelta, now: datetime, dry_run: bool, organization: str = ""
 ) -> list[tuple[str, date, int]]:
-    """Delete the visits in unknown files for days more than `age` ago, of one organization or of all.
+    """Delete the visits in unknown files for days more than `age` ago, of one organization or of all, unless `dry_run`.
 
     The days are counted in the zone in each file's footer. Returns each file's organization, day and number of visits
     (0 for an unreadable file). The record in the footer is kept, in a file without visits.

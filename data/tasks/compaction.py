@@ -1,6 +1,6 @@
-"""Merges small files: all files for a past day into one, which is judged, and today's files into a few.
+"""Merges small files: all files of a past day into one file, and today's files into a few. Past days are also judged.
 
-It also deletes dead files. Only judging a day changes answers, and readers never wait.
+This module also deletes dead files. Only judging a day changes answers, and readers never wait.
 """
 
 import math
@@ -76,9 +76,9 @@ class Compactor:
     ) -> None:
         """Merge each past day into one file once nothing has landed in it for `quiet_period`.
 
-        The day is also judged, unless this `version` of the signals or a later one has judged it; 1 skips all judged
-        days. With `process`, days with more than MAX_VISITS_IN_SERVER visits are merged in that process. With several
-        `threads`, merges for one organization run in parallel.
+        The day is also judged, unless this `version` of the signals or a later version has judged it; with `version` 1,
+        all judged days are skipped. With `process`, days with more than MAX_VISITS_IN_SERVER visits are merged in that
+        process. With several `threads`, merges for one organization run in parallel.
         """
         self._lake = lake
         self._now = now
@@ -100,7 +100,7 @@ class Compactor:
         are_past: bool | None = None,
     ) -> CompactionResult:
         """Merge days with too many files, and judge past days, in at most `limit` steps: small days share a merge, and
-        merges that run in parallel are one step.
+        parallel merges count as one step.
 
         Each merge is atomic. Without `wait`, days are skipped while another process rewrites their files. Days with a
         damaged file are also skipped; once the others are done, LakeDamaged is raised for the first damaged file.
@@ -187,7 +187,7 @@ class Compactor:
         except (duckdb.Error, TrafficError, OSError) as error:
             if len(merges) > 1:
                 self._queue.extend([[merge]] for merge in merges)
-                raise Conflict("These days cannot be merged together.") from error
+                raise Conflict("These days cannot be merged together; each will be merged alone.") from error
             if isinstance(error, duckdb.Error):
                 for file in merges[0].files:
                     self._lake.recheck(file)
@@ -244,7 +244,7 @@ def merged_visits(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Read the visits in files range by range; yield them sorted, in batches, each with the number of its output file.
 
-    With `days` (the day of each file), the visits get the signals found by `judge`.
+    With `days` (the day of each file), the signals found by `judge` are added to the visits.
     """
     keys = engine.execute(read_sql("data.tasks", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]

@@ -1,7 +1,7 @@
 """Erases visits of one organization: from answers immediately, and from the disk after a grace period for running
 queries.
 
-Visits that expire by age, in all organizations, are handled by retention.py.
+Visits that expire by age, in all organizations, are deleted by retention.py.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -45,7 +45,7 @@ class FilesInUse(TrafficError):
 
 
 class Criteria(NamedTuple):
-    """The criteria for visits to erase: a visit must match all that are given; if none is given, all visits match."""
+    """The criteria for visits to erase: a visit must match all given criteria; without criteria, all visits match."""
 
     short_code: str | None = None  # case-sensitive
     domain: str | None = None  # in any spelling of the host
@@ -72,7 +72,7 @@ class ErasureResult:
     criteria: Criteria
     ended_at: datetime  # time when the last visit was removed from answers
     visits: int = 0
-    unknown_visits: int = 0  # visits in unknown files, which are not in the manifest and which no query reads
+    unknown_visits: int = 0  # visits in files that are not in the manifest, so no query reads them
     partitions: int = 0
     before: list[LandedFile] = field(default_factory=list)  # the files that contained them
     after: list[LandedFile] = field(default_factory=list)  # the new files with the remaining visits
@@ -176,7 +176,7 @@ class Eraser:
 
 
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
-    """Put the row numbers of matching visits into the table `erased_rows`; return their count. The first path is the
+    """Store the row numbers of matching visits in the table `erased_rows`; return their count. The first path is the
     seed.
     """
     wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "no_domain", "visitor")}

@@ -36,9 +36,10 @@ _PARTS: Final = (1, 16, 256)
 def judge(
     engine: duckdb.DuckDBPyConnection, paths: Sequence[str], files: Sequence[LandedFile], own_codes: Sequence[str]
 ) -> list[date | None]:
-    """From all files of some days, make the tables that judged_visits.sql reads; return the day of each path.
+    """Create the tables that judged_visits.sql reads, from all files of some days; return the day of each path.
 
-    The first path is the seed, which has no visits. `own_codes` are the short codes of the organization's links.
+    The first path is the seed, which has no visits and no day (None). `own_codes` are the short codes of the
+    organization's links.
     """
     days = [None, *(file.day for file in files)]
     facts = reduce(or_, (file.facts if file.facts & NETWORKS else FACTS for file in files))

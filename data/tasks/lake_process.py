@@ -42,7 +42,7 @@ class LakeProcess:
         """When and why calls failed, by function and first two arguments; the later arguments are times."""
 
     def run(self, work: Callable[..., None], *arguments: str) -> None:
-        """Call a function of a module with the lake and these arguments.
+        """Call a module-level function, in a new process, with the lake and these arguments.
 
         Raises the Conflict or LakeDamaged that the function raises, Conflict if `interrupt` was called, and
         TrafficError if the process fails for another reason, such as lack of memory. For RETRY_SECONDS after such a

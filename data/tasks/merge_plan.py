@@ -14,7 +14,7 @@ from data.store.lake import Lake
 from data.store.rewriting import Partition
 
 MAX_OPEN_FILES: Final = 12
-"""Maximum number of files for a day that still receives visits; even with those that land during a merge, such a day
+"""Maximum number of files for a day that still receives visits; even with files that land during a merge, such a day
 has fewer than 16."""
 VISITS_AT_ONCE: Final = 100_000
 """Maximum number of visits in days merged together: planning the merge of a small day takes longer than the merge."""
@@ -39,9 +39,9 @@ MergeGroup: TypeAlias = list[DayMerge]
 def days_to_merge(
     lake: Lake, now: datetime, quiet_period: timedelta, organization: str | None, version: int
 ) -> list[DayMerge]:
-    """Return days with too many files, and past days not yet judged by this `version` of the signals or a later one.
+    """Return days with too many files, and past days not judged by this `version` of the signals or a later version.
 
-    Days with files that were never judged come first, and within both groups the days with the most files. A past day
+    Days with files that were never judged come first; otherwise, days with more files come first. A past day
     counts as open until nothing has landed in it for `quiet_period`. Without `organization`, days of all organizations
     are returned.
     """
@@ -62,7 +62,7 @@ def days_to_merge(
 
 
 def group_merges(merges: Iterable[DayMerge]) -> list[MergeGroup]:
-    """Group the merges that will be done together: those of small past days of one organization."""
+    """Group merges to be done together: merges of small past days of the same organization."""
     groups: list[MergeGroup] = []
     filling: dict[str, MergeGroup] = {}
     for merge in merges:
@@ -114,8 +114,8 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
     """Return the files to merge on a day that still receives visits, if it has too many files.
 
-    These are the smallest files, up to one with at least 1.25 times as many visits as all of them together, so a visit
-    is rewritten about four times a day.
+    These are the smallest files, up to a file with at least 1.25 times their total number of visits, so a visit is
+    rewritten about four times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

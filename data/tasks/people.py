@@ -19,8 +19,9 @@ class People(NamedTuple):
 
 
 def count_people(lake: Lake, organization: str, first_day: date, last_day: date) -> People:
-    """Count an organization's visits, and those by people, in the files for some days. Raises LakeDamaged for a damaged
-    file.
+    """Count an organization's visits and its visits by people, in the files from `first_day` to `last_day` (inclusive).
+
+    Raises LakeDamaged for a damaged file.
     """
     manifest = lake.manifest
     files = [lake.verified_path(file) for file in manifest.files.live(organization, first_day, last_day)]

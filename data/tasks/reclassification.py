@@ -53,7 +53,7 @@ class CategoryChange(NamedTuple):
 
 
 class ReasonChange(NamedTuple):
-    """A reason in REASONS_ASIDE that visits get or lose."""
+    """A reason in REASONS_ASIDE that visits gain or lose."""
 
     name: str
     is_set: bool
@@ -135,7 +135,7 @@ class Reclassifier:
         target: tuple[Path, Footer] | None,
         result: ReclassificationResult,
     ) -> None:
-        """Write a file's reclassified visits to `target`, unless that is None, and add the changes to `result`."""
+        """Write a file's reclassified visits to `target`, unless it is None, and add the changes to `result`."""
         found = ReclassificationResult()
 
         def write(visits: int) -> None:

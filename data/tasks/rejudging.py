@@ -1,4 +1,4 @@
-"""Compares the signals that an earlier version stored for past days with those found now. Changes nothing."""
+"""Compares the signals that an earlier version stored for past days with the signals found now. Changes nothing."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Judged(NamedTuple):
 
 
 class Rejudging(NamedTuple):
-    """The number of days to be judged again, and of their visits by stored (`before`) and by new signals (`after`)."""
+    """The number of days to judge again, and counts of their visits by stored (`before`) and new signals (`after`)."""
 
     days: int
     before: Counter[Judged]

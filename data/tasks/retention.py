@@ -41,7 +41,7 @@ class RetentionResult:
 
     before: date  # the first day that is kept; if zones differ, the earliest such day
     ended: list[ExpiredVisits]
-    dead: list[str]  # the paths of all files to delete: those of expired days, including files that were already dead
+    dead: list[str]  # the paths of all files of expired days, which must be deleted; some were already dead
 
 
 def apply_retention(
@@ -74,7 +74,8 @@ def apply_retention(
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
     """Expire the visits of old days, unless the clock may be ahead.
 
-    In that case, ClockDoubtful is raised until a run one to two days after the first, by the same clock.
+    If the clock may be ahead, raises ClockDoubtful, except in a run one to two days after the first such run, by the
+    same clock.
     """
     if problem := clock_problem(lake, now):
         doubted_at = lake.manifest.last_runs.time_of(_DOUBT)
@@ -116,7 +117,7 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
-    """Replace the files for old days with one without visits, which records their expiry; return the old files."""
+    """Replace the files for old days with a file without visits that records the expiry; return the old files."""
     files: list[LandedFile] = []
 
     def remove_old(work: Rewrite) -> None:

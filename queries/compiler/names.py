@@ -92,8 +92,8 @@ def _write_out_using(select: exp.Select) -> None:
 
 
 def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
-    """Give both sides all columns in the same order. A missing column becomes NULL; NULLs and literals get the type
-    that their column has in the union.
+    """Make both sides select all columns in the same order. A missing column becomes NULL; NULLs and literals are cast
+    to the type of their column in the union.
     """
     types = _schema_of(union, union, describe)
     for side in (union.this, union.expression):

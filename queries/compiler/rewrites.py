@@ -24,7 +24,7 @@ _VARIABLES: Final = {name: _PARAMETERS[name] for name in (*FILTERS, *LISTING)} |
 """Session variables with one value, which are named parameters as well."""
 
 _LISTS: Final = ("high_cardinality_days", "days_without_domains")
-"""Session variables that hold days. On a cluster, each is a relation with one column, day."""
+"""Session variables that contain days. On a cluster, each is a relation with one column, day."""
 
 _LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0.9189385332046727
     + 1 / (12 * ({x} + 7)) - 1 / (360 * pow({x} + 7, 3)) + 1 / (1260 * pow({x} + 7, 5))
@@ -64,8 +64,8 @@ def _variable(node: exp.Anonymous) -> exp.Expr:
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
-    """Turn HUGEINT into DECIMAL(38, 0), and a variable that holds days into a list of the days in the relation of the
-    same name. Drop the second of two casts to the same type.
+    """Turn HUGEINT into DECIMAL(38, 0), and a variable that contains days into a list of the days in the relation with
+    the same name. Drop the second of two casts to the same type.
     """
     if isinstance(node.this, exp.Anonymous) and node.this.name == "getvariable":
         variable = node.this.expressions[0].name

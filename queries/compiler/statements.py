@@ -50,7 +50,7 @@ class Compiler:
             del self._relations[f"{name}_stored"]
         for name in _TABLE_MACROS:
             relation = self._relations[name] = self._body(name)
-            for parameter in [*relation.find_all(exp.Column)]:  # DuckDB describes it, so it must be a whole query
+            for parameter in [*relation.find_all(exp.Column)]:  # DuckDB must be able to describe it
                 if parameter.name == "visit_files":
                     parameter.replace(sqlglot.parse_one("getvariable('files')", dialect="duckdb"))
 

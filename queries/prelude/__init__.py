@@ -14,8 +14,8 @@ from data.signals import BITS, CONVICTING, OWN, PROBING, SCANNED, SIGNALS, UNFOL
 from data.sql import read_sql
 
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
-"""Macros and scope; the source views of visits; the relations of counts; lookup tables of names. Each folder uses only
-earlier ones, and stored rows do not depend on names."""
+"""The folders of SQL files, in order: macros and scope, source views of visits, relations of counts, and lookup tables
+of names. Each folder uses only earlier folders, and stored rows do not depend on names."""
 
 BASES: Final = {
     "visits_in_scope": "one row for each visit in scope",
@@ -89,8 +89,8 @@ def served_filters(relation: str) -> frozenset[str]:
 
 @cache
 def rollup_version(behaviour: bool, aside: int) -> str:
-    """Return a hash of what counts and of the definitions; each rollup stores it. Comments, white space and the lookup
-    tables of names do not change it.
+    """Return a hash of the definitions and of the settings for what counts; each rollup stores it. Comments, white
+    space and the lookup tables of names do not change it.
 
     `behaviour` and `aside` have the meanings of these fields of a Snapshot.
     """

@@ -1,4 +1,4 @@
-"""Creates, lists, revokes and looks up API keys. Only hashes of keys are stored."""
+"""API keys: creation, listing, revocation and lookup. Only hashes of keys are stored."""
 
 import re
 import secrets
@@ -15,7 +15,7 @@ from service.core.control_database import ControlDatabase, sha256
 KEY_PREFIX: Final = "tak_"
 MAX_NAME_LENGTH: Final = 100
 _ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_SECRET_LENGTH: Final = 30  # of 62 characters each: 178 bits
+_SECRET_LENGTH: Final = 30  # base-62 characters: 178 bits
 _CHECK_LENGTH: Final = 6
 _KEY_LENGTH: Final = len(KEY_PREFIX) + _SECRET_LENGTH + _CHECK_LENGTH
 _ID_LENGTH: Final = 12
@@ -58,7 +58,8 @@ class ApiKeys:
         """Create a key for an organization and return it. Only its hash is stored. Raises BadInput for an invalid
         argument.
 
-        `expires_at` is a time with an offset, or a day (UTC), at the end of which the key expires; None: never.
+        `expires_at` is a time with an offset, or a day; the key then expires at the end of that day in UTC. Without
+        `expires_at`, the key never expires.
         """
         check_organization(organization)
         if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
@@ -100,7 +101,7 @@ class ApiKeys:
             raise BadInput(f"no active key {key_id!r}; `traffic keys list` shows them.")
 
     def find(self, key: str) -> Key | None:
-        """Return the record of a key, or None for anything else. The checksum rejects a mistyped key."""
+        """Return the record of a key, or None if there is none. A mistyped key is rejected by its checksum."""
         if not is_well_formed_key(key):
             return None
         rows = self.database.rows(_SELECT + "WHERE sha256 = ?", [to_text(self._clock()), sha256(key)])
@@ -130,7 +131,7 @@ def is_well_formed_key(text: str) -> bool:
 
 
 def _expiry(text: str, now: str) -> str:
-    """Convert an expiry given by a user to the stored format. Raises BadInput unless it is after now."""
+    """Convert an expiry given by a user to the stored format. Raises BadInput unless it is in the future."""
     try:
         at = datetime.fromisoformat(text)
         if _DAY.fullmatch(text):
@@ -144,7 +145,7 @@ def _expiry(text: str, now: str) -> str:
 
 
 def _checksum(secret: str) -> str:
-    """Return the secret's CRC-32 as six base-62 digits, like GitHub's tokens, against typos and for secret scanners."""
+    """Return the secret's CRC-32 as six base-62 digits, as in GitHub's tokens: it detects typos, and helps scanners."""
     number, digits = zlib.crc32(secret.encode()), ""
     for _ in range(_CHECK_LENGTH):
         number, digit = divmod(number, len(_ALPHABET))

@@ -27,15 +27,15 @@ MAX_CLAIM_LENGTH: Final = 255
 MAX_TIMESTAMP: Final = 253_402_300_799
 """The last second of the year 9999."""
 TOKEN_CACHE_SECONDS: Final = 60
-"""How long a verified identity token is cached, since verifying it takes longer than a cached answer."""
+"""How long a verified identity token is cached: verifying it takes longer than answering from the cache."""
 API_KEY_CACHE_SECONDS: Final = 2
-"""How long a verified API key is cached, and so how long a revoked key may still be accepted."""
+"""How long a verified API key is cached, and therefore how long a revoked key may still be accepted."""
 MAX_REMEMBERED: Final = 4_096
 """Maximum number of Authorization headers in the cache."""
 
 
 class Authenticator:
-    """Turns Authorization headers into callers. Belongs to one event loop."""
+    """An authenticator that returns the caller for an Authorization header. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Authenticator:
         self._jwks = jwks
         self._clock = clock
         self._callers: OrderedDict[bytes, tuple[Caller, float, float, int]] = OrderedDict()
-        """By header: the caller, when the entry expires (self._clock), when the token expires (time.time()), and the
-        key set's generation."""
+        """For each header: the caller, the expiry of the entry (self._clock), the expiry of the token (time.time()),
+        and the key set's generation."""
 
     def cached(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
         """Return the caller of a recently verified Authorization header; None if `authenticate` must verify it."""
@@ -111,7 +111,7 @@ class Authenticator:
     async def authenticate_id_token(self, token: str, client_id: str, nonce: str) -> Caller:
         """Return the user of an ID token issued to this client and for this nonce.
 
-        Raises Unauthorized, or ProviderUnavailable while the provider's keys cannot be read.
+        Raises Unauthorized if the token is invalid, or ProviderUnavailable if there are no usable keys to verify it.
         """
         try:
             claims, _ = await self._verify(token, client_id)
@@ -161,7 +161,7 @@ class Authenticator:
 
 
 class AuthenticationMiddleware:
-    """Authenticates every request before routing, except requests for `public` paths."""
+    """Middleware that authenticates every request before routing, except requests for `public` paths."""
 
     def __init__(
         self, app: ASGIApp, caller: Callable[[list[tuple[bytes, bytes]]], Any], public: frozenset[str]
@@ -171,7 +171,7 @@ class AuthenticationMiddleware:
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with scope["caller"] set, or answer with 401, or with the refusal in the scope."""
+        """Pass the request on with scope["caller"] set, or answer with 401 or the refusal in the scope."""
         if "refusal" in scope:
             await render(scope["refusal"])(scope, receive, send)
             return

@@ -46,14 +46,14 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class JwksClient:
-    """Looks up keys by kid. Reads the source again periodically and for an unknown kid, at most twice a minute.
+    """A client that finds keys by kid. It reads the source periodically and for an unknown kid, at most twice a minute.
 
     While the source cannot be read, the last good keys are used for a day. A daemon thread reads the source, so
     neither requests with a known key nor the server's shutdown wait for it. Belongs to one event loop.
     """
 
     def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`source` is a file or an https URL (http only for localhost). Raises BadInput for anything else."""
+        """`source` is a file or an https URL (http only on this machine). Raises BadInput for anything else."""
         self._source = source
         self._clock = clock
         self.generation = 0  # increases after the keys have changed
@@ -73,7 +73,7 @@ class JwksClient:
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
         """Return the key with a kid (None: the only key) and the generation of the key set. Raises PyJWTError if there
-        is none.
+        is no such key, or if the kid is invalid.
         """
         kid = _valid_kid(kid)
         self._refresh_if_old()
@@ -120,7 +120,7 @@ class JwksClient:
             reading.add_done_callback(lambda _: _call_in(loop, self._refresh_while_idle))
 
     def _refresh_while_idle(self) -> None:
-        """Read the keys again when they are old, even without requests. Their age is counted from the end of a read."""
+        """Schedule the next read, so that keys are refreshed even without requests. Called at the end of a read."""
         asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:

@@ -42,7 +42,7 @@ class PendingSignIn(NamedTuple):
 
     @classmethod
     def begin(cls) -> Self:
-        """Begin a sign-in."""
+        """Return a new sign-in with random secrets."""
         return cls(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
 
     @property
@@ -52,12 +52,12 @@ class PendingSignIn(NamedTuple):
 
     @property
     def nonce(self) -> str:
-        """Ties the ID token to this sign-in."""
+        """The nonce that ties the ID token to this sign-in."""
         return _sha256(f"nonce.{self.secret}")
 
     @property
     def verifier(self) -> str:
-        """Proves to the token endpoint that the code was issued for this sign-in."""
+        """The PKCE code verifier, which proves to the token endpoint that the code was issued for this sign-in."""
         return _sha256(f"verifier.{self.secret}")
 
 
@@ -74,7 +74,7 @@ class OidcClient:
         self._authenticator = authenticator
         self._clock = clock
         self._pages_url = f"{settings.public_url}{settings.base_path}/app"
-        self._metadata: tuple[dict[str, Any], float] = {}, float("-inf")  # and until when it is used
+        self._metadata: tuple[dict[str, Any], float] = {}, float("-inf")  # the document, and when it expires
         self._failed_until = float("-inf")
         self._last_error = ""
         self._slots = asyncio.Semaphore(MAX_UNDER_WAY)
@@ -123,7 +123,7 @@ class OidcClient:
         return await self._authenticator.authenticate_id_token(token, settings.oidc_client_id, sign_in.nonce)
 
     async def end_session_url(self) -> str:
-        """Return the URL for signing out of the provider too, or "" if the provider has none or does not respond."""
+        """Return the URL for signing out of the provider too, or "" if none is available."""
         try:
             endpoint = (await self._discover()).get("end_session_endpoint")
         except ProviderUnavailable:
@@ -161,8 +161,8 @@ class OidcClient:
     async def _fetch(
         self, url: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden if a form is answered with 400: a rejected
-        code.
+        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden if the provider answers a form with 400:
+        it rejects the code.
         """
         try:
             if self._slots.locked():
@@ -172,7 +172,7 @@ class OidcClient:
         except OutgoingError as error:
             if form is None or not isinstance(error, BadStatus) or error.status != 400:
                 raise self._unavailable(str(error)) from error
-            _LOG.warning("The identity provider refused a code: HTTP status 400")
+            _LOG.warning("The identity provider refused an authorization code: HTTP status 400")
             fix = "Begin again from the sign-in page."
             raise Forbidden("The identity provider refused this sign-in.", fix) from error
         except (ValueError, RecursionError) as error:
@@ -183,7 +183,7 @@ class OidcClient:
         return found
 
     def _unavailable(self, reason: str) -> ProviderUnavailable:
-        """Return the error to raise; log its reason unless it is the same as before."""
+        """Return the error to raise; log its reason unless it repeats the last one."""
         if reason != self._last_error:
             _LOG.warning("The identity provider cannot sign users in: %s", reason)
         self._last_error = reason

@@ -1,4 +1,4 @@
-"""Signing in at the identity provider: redirects the browser there, and handles its return with a code."""
+"""Sign-in at the identity provider: redirecting the browser there, and receiving it back with a code."""
 
 from functools import partial
 from typing import Final
@@ -14,7 +14,7 @@ from service.core.control_database import sha256
 from service.core.http.errors import Forbidden, Unauthorized
 
 COOKIE: Final = "traffic-oidc-"
-"""Prefix of sign-in cookies. Each sign-in has its own cookie, which is named after its state and holds a new secret."""
+"""Prefix of sign-in cookies. Each sign-in has its own cookie, named after a hash of its state, with a new secret."""
 MAX_COOKIES: Final = 8
 """Maximum number of concurrent sign-ins per browser; a further sign-in deletes the oldest one's cookie."""
 

@@ -55,7 +55,7 @@ class PageContext:
         return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
 
     def navigation(self, path: str, query: str = "") -> list[tuple[str, str, bool, str]]:
-        """Return every link's title, its address, whether it is current on the page with this path, and its keys."""
+        """Return each link as (title, address, whether it is current on the page with this path, shortcut keys)."""
         return [
             (link.title, f"{self.root}/{link.path}{'' if link.section else query}", link.is_current(path), link.key)
             for link in self._links
@@ -82,8 +82,8 @@ class PageContext:
         status: int = 200,
         **content: Any,  # noqa: ANN401  # of any template
     ) -> Response:
-        """Return the page of a Settings tab. In `content`, `made` is a secret to show; a `problem` makes the status
-        400.
+        """Return the page of a Settings tab. In `content`, `made` is a secret to show, so the page is not compressed; a
+        `problem` changes the status from 200 to 400.
         """
         status = 400 if content.get("problem") and status == 200 else status
         tabs = [(tab.title, f"{self.root}/{tab.path}", tab.is_current(path)) for tab in self._tabs]

@@ -24,10 +24,10 @@ KEY_SESSION_DAYS: Final = 30
 MAX_SESSIONS_OF_A_KEY: Final = 20
 MAX_SESSION_DAYS: Final = 366
 CACHE_SECONDS: Final = 2
-"""How long a session is cached, and so how long a session that another process revoked may still be accepted."""
+"""How long a session is cached, and therefore how long a session that another process revoked may still be accepted."""
 MAX_CACHED: Final = 4_096
 MAX_KEPT: Final = 10_000
-"""Number of newest sessions kept even after they expire, so that a temporarily wrong clock deletes none."""
+"""Number of most recent sessions that are kept even after they expire, in case the clock was temporarily wrong."""
 SIGN_IN_LIFETIME: Final = timedelta(minutes=10)
 _FIELDS: Final = "id, organization, role, kind, key_id, subject, created_at, last_seen_at, expires_at"
 _SELECT_VALID: Final = (
@@ -81,7 +81,7 @@ class SessionStore:
         self._clock = clock
 
     def create_link(self, organization: str, role: str = "editor", days: int = 30, is_reusable: bool = False) -> str:
-        """Create a sign-in link; return its code. Raises BadInput.
+        """Create a sign-in link; return its code. Raises BadInput for an invalid argument.
 
         The code works once, within LINK_LIFETIME, and starts a session that lasts `days` days. A reusable code, for the
         demo, works any number of times for a day.
@@ -124,7 +124,7 @@ class SessionStore:
         return self._open(organization, role, "link", timedelta(days=days))
 
     def open_by_key(self, key: Key) -> OpenedSession:
-        """Open a session that ends with this API key, which must be active, or after KEY_SESSION_DAYS.
+        """Open a session for an active API key. It ends after KEY_SESSION_DAYS, or earlier if the key ends.
 
         When a key has more than MAX_SESSIONS_OF_A_KEY sessions, the oldest ones end.
         """
@@ -139,7 +139,7 @@ class SessionStore:
         return opened
 
     def begin_sign_in(self, secret: str, target: str) -> None:
-        """Record that a browser left for the identity provider, and its target when it returns with the secret."""
+        """Record the start of a sign-in at the identity provider: its secret, and the page to open afterwards."""
         now = self._clock()
         self.database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
         self.database.rows(
@@ -148,7 +148,7 @@ class SessionStore:
         )
 
     def end_sign_in(self, secret: str) -> str | None:
-        """Use up a returning browser's secret; return the page to open, or None if the secret is not valid."""
+        """Consume a returning browser's secret; return the page to open, or None if the secret is not valid."""
         now = to_text(self._clock())
         rows = self.database.rows(
             "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [sha256(secret), now]
@@ -156,7 +156,7 @@ class SessionStore:
         return rows[0][0] if rows else None
 
     def open_by_provider(self, user: Caller, hours: int) -> OpenedSession:
-        """Open a session that lasts this many hours, for a user of the identity provider."""
+        """Open a session of this many hours for a user of the identity provider."""
         return self._open(user.organization, user.role, "oidc", timedelta(hours=hours), subject=user.name)
 
     def session(self, secret: str) -> Session | None:
@@ -177,7 +177,7 @@ class SessionStore:
         return [Session(*row) for row in rows]
 
     def revoke(self, session_id: str, organization: str) -> bool:
-        """End a session of an organization. Returns False if there is none with this id, or it was already ended."""
+        """End a session of an organization. Returns False if no unrevoked session has this id."""
         rows = self.database.rows(
             "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL RETURNING id",
             [to_text(self._clock()), session_id, organization],
@@ -216,7 +216,7 @@ class SessionStore:
 
 
 class Sessions:
-    """The sessions of a running server: the store, and a small cache of it. Belongs to one event loop."""
+    """The sessions of a running server: the store with a small cache. Belongs to one event loop."""
 
     def __init__(self, store: SessionStore) -> None:
         self.store = store
@@ -238,7 +238,9 @@ class Sessions:
         return session
 
     async def revoke(self, session_id: str, organization: str) -> bool:
-        """End a session of an organization, immediately on this server. Returns False if there is none with this id."""
+        """End a session of an organization, immediately on this server. Returns False if no unrevoked session has
+        this id.
+        """
         is_revoked = await self.store.database.write(self.store.revoke, session_id, organization)
         self._forget(lambda session: session.id == session_id)  # after the write, or a request would cache it again
         return is_revoked

@@ -15,7 +15,7 @@ TABS = (PageLink("settings/api-keys", "API keys"), PageLink("settings/sessions",
 
 
 def routes(context: PageContext) -> list[Route]:
-    """Return the routes for keys and sessions, and for Settings, which opens the tab API keys."""
+    """Return the routes for keys and sessions, and for Settings, which redirects to the tab API keys."""
     pages, root = _SettingsPages(context), f"{context.root}/settings"
     return [
         Route(root, pages.first),
@@ -68,8 +68,8 @@ class _SettingsPages:
         return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def sessions(self, request: Request, problem: str = "") -> Response:
-        """List the sessions that the caller may end: all of the organization's if the caller may change settings,
-        otherwise only the caller's own. After a rejected form, show also its problem.
+        """List the sessions that the caller may end: all sessions of the organization if the caller may change
+        settings, otherwise only the caller's own. After a rejected form, also show its problem.
         """
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)
@@ -79,7 +79,7 @@ class _SettingsPages:
         )
 
     async def revoke_other_sessions(self, request: Request) -> Response:
-        """End all sessions of the organization but the caller's, if the form confirms it."""
+        """End all sessions of the organization except the caller's, if the form confirms it."""
         own = manager(request)
         if (await form_fields(request)).get("confirmed") != "on":
             return await self.sessions(request, "No session was ended: tick the box to confirm.")

@@ -73,7 +73,7 @@ class _Parts:
     """The long-lived objects of the service, which the application closes when it stops."""
 
     def __init__(self, settings: Settings, clock: Clock, log: Log | None, opened: ExitStack) -> None:
-        """`opened` gets each resource as soon as it is open; if this constructor fails, the caller closes them."""
+        """Push each resource to `opened` as soon as it is open; if this constructor fails, the caller closes them."""
         self.opened = opened
         self.lake = lake = Lake(settings.lake, create=True)
         opened.callback(lake.manifest.close)
@@ -95,7 +95,7 @@ class _Parts:
         self.cache = AnswerCache()
 
         def detecting_engine(seconds: float) -> Engine:
-            # It reads the files of all organizations once, so their footers would fill its memory.
+            # A separate engine: it reads the files of all organizations once, and their footers would fill the memory.
             opened = Warehouse(lake, values, settings.memory, seconds, in_background=True)
             return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 

@@ -28,7 +28,7 @@ class Pages:
         self._loading = asyncio.Lock()
 
     def is_page(self, path: str) -> bool:
-        """Return whether a path is that of a page: {base}/app, or anything below it."""
+        """Return whether a path belongs to the pages: {base}/app, or anything below it."""
         return path.startswith(self._root) and path[len(self._root) :][:1] in {"", "/"}
 
     def path_of(self, path: str) -> str:
@@ -38,7 +38,7 @@ class Pages:
         return self._pages.path_of(path) if self._pages and self.is_page(path) else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for a page, or pass it on."""
+        """Answer a request for a page, redirect a browser from {base}/ to the pages, or pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif self.is_page(scope["path"]):

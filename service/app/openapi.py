@@ -32,7 +32,7 @@ _MORE_ERRORS: Final = {
     "412": "The current version differs from If-Match.",
     "413": "The body exceeds a limit.",
 }
-"""The errors of some operations by status."""
+"""Errors that only some operations have, by status."""
 _HEADERS: Final = {
     "X-Request-Id": "id of this request in the server's log",
     "X-RateLimit-Limit": "requests answered per minute for each source address",
@@ -60,13 +60,11 @@ class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
     retry_after: Annotated[int, Meta(description="milliseconds to wait; only with 429")] | UnsetType = UNSET
     limit: int | UnsetType = UNSET
     remaining: int | UnsetType = UNSET
-    accepted: (
-        Annotated[int, Meta(description="0; with 400 from POST /visits if every visit was rejected")] | UnsetType
-    ) = UNSET
+    accepted: Annotated[int, Meta(description="always 0; only in a 400 from POST /visits")] | UnsetType = UNSET
     refused: int | UnsetType = UNSET
     errors: list[RefusedVisit] | UnsetType = UNSET
-    status: Annotated[str, Meta(description="of the job; only with 409 and 412")] | UnsetType = UNSET
-    version: Annotated[int, Meta(description="of the job; only with 409 and 412")] | UnsetType = UNSET
+    status: Annotated[str, Meta(description="status of the job; only with 409 and 412")] | UnsetType = UNSET
+    version: Annotated[int, Meta(description="version of the job; only with 409 and 412")] | UnsetType = UNSET
 
 
 def document(base_path: str) -> dict[str, Any]:

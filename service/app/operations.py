@@ -18,7 +18,7 @@ from service.ops import monitoring
 
 
 class Document:
-    """The encoded OpenAPI document, compressed once."""
+    """The encoded OpenAPI document, and its compressed form."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body

@@ -119,7 +119,7 @@ class PagesApp:
         is_shared = request.url.path.startswith(f"{self._root}/share/")
         body = problem.body
         if isinstance(problem, NotFound | MethodNotAllowed):
-            error = "Page not found." if isinstance(problem, NotFound) else "This page cannot do that."
+            error = "Page not found." if isinstance(problem, NotFound) else "This page does not accept this request."
             body = {"error": error, "message": "Start from the overview."}
         if isinstance(problem, NotFound) and is_shared:
             body["message"] = "The link is wrong, expired or revoked. Ask the person who shared it for a new link."

@@ -19,7 +19,7 @@ def utc_now() -> datetime:
 def to_text(moment: datetime, precision: str = "seconds") -> str:
     """Format a time in UTC, according to RFC 3339: 2026-11-20T10:00:00Z. Such strings sort like their times.
 
-    A time without a zone is taken as UTC. `precision` is the `timespec` of `datetime.isoformat`.
+    A time without a zone is assumed to be in UTC. `precision` is the `timespec` of `datetime.isoformat`.
     """
     in_utc = moment.astimezone(UTC) if moment.tzinfo else moment
     return f"{in_utc.replace(tzinfo=None).isoformat(timespec=precision)}Z"

@@ -23,7 +23,9 @@ CONTROL: Final = "control.sqlite"
 MIGRATIONS: Final = tuple(read_sql("service.core", f"control_{number}") for number in (1, 2, 3, 4))
 """Entry n migrates version n to version n + 1; only append entries."""
 READ_THREADS: Final = 4
-_LOST_KEYS: Final = "so its API keys are lost: restore it from a backup, or delete it and create new keys."
+_LOST_KEYS: Final = (
+    "so its API keys, jobs and hooks are lost: restore it from a backup, or delete it and create new keys."
+)
 
 
 class ControlDatabase:
@@ -69,7 +71,7 @@ class ControlDatabase:
         return await in_thread(self._write_thread, work, *arguments)
 
     def write_later(self, work: Callable[[*Arguments], object], *arguments: *Arguments) -> None:
-        """Run work like `write`, but without waiting for its result or errors; for data that is only informative."""
+        """Run work like `write`, but ignore its result and errors, and do not wait; for nonessential data."""
         self._write_thread.submit(work, *arguments)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -141,5 +143,5 @@ def read_control(lake: Lake) -> Iterator[sqlite3.Connection | None]:
 
 
 def sha256(secret: str) -> str:
-    """Return the digest that is stored instead of a secret."""
+    """Return the SHA-256 digest, in hexadecimal, that is stored instead of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -23,9 +23,9 @@ _FORMULA: Final = re.compile(
 
 
 def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: bool = False) -> bytes:
-    """Return rows as CSV according to RFC 4180, after a line with the names of the columns; empty without names.
+    """Return rows as CSV according to RFC 4180, with a header line of names; empty if there are no names.
 
-    Text gets an apostrophe wherever a spreadsheet would begin to read a formula, unless the CSV is for programs
+    An apostrophe is inserted wherever a spreadsheet would begin to read a formula, unless the CSV is for programs
     (`is_raw`). Lists and objects are written as JSON.
     """
     text = io.StringIO()
@@ -37,7 +37,7 @@ def csv_of(names: Sequence[str], rows: Iterable[Mapping[str, Any]], *, is_raw: b
 
 
 def cell(value: object, *, is_raw: bool) -> object:
-    """Convert a value for a CSV cell."""
+    """Convert a value for a CSV cell, as described in `csv_of`."""
     if isinstance(value, datetime):
         return to_text(value)
     if isinstance(value, list | tuple | dict | bool):

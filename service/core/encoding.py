@@ -1,4 +1,4 @@
-"""Encodes answers as JSON, with the same bytes over HTTP and on the command line; builds records from rows of
+"""Encoding of answers as JSON, with the same bytes over HTTP and on the command line; records from rows of
 control.sqlite.
 """
 
@@ -23,10 +23,10 @@ def encode(answer: Result) -> bytes:
     return orjson.dumps(answer, option=_OPTIONS, default=_plain)
 
 
-def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # whatever SQL holds
+def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # any type that SQL returns
     """Convert a value from a user's own SQL to a JSON value; values without a JSON type become text.
 
-    Integers of more than 64 bits, numbers that are not finite, keys of a MAP, and values nested deeper than MAX_DEPTH
+    Integers of more than 64 bits, non-finite numbers, keys of a MAP, and values nested deeper than MAX_DEPTH
     also become text.
     """
     if isinstance(value, dict) and depth < MAX_DEPTH:

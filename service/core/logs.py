@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
 
 class Log:
-    """Writes lines to a stream until it is closed."""
+    """A log that writes its lines to a stream until it is closed."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -77,7 +77,7 @@ class Log:
 
 
 class LogHandler(logging.Handler):
-    """Forwards warnings and errors from Python's logging, which libraries and data/ use, to the log."""
+    """A handler that forwards warnings and errors from Python's logging, which libraries and data/ use, to the log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

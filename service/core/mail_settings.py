@@ -16,7 +16,7 @@ _WRITTEN_LIKE: Final = (
 
 @dataclass(frozen=True)
 class SmtpServer:
-    """The mail server."""
+    """A mail server, with the credentials for it."""
 
     host: str
     port: int

@@ -31,7 +31,7 @@ class ObservedMetric(NamedTuple):
 
 
 class Metrics:
-    """Counts requests cheaply; everything else is computed at each scrape."""
+    """The metrics of a server: requests are counted as they end, everything else is computed at each scrape."""
 
     def __init__(self, metrics: Iterable[ObservedMetric]) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -55,7 +55,7 @@ class Metrics:
         self._metrics.append(metric)
 
     async def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format. Those with a failing callback are omitted and logged once."""
+        """Return all metrics in Prometheus' text format. A failing callback is logged once, and its metric omitted."""
         values = []
         for metric in self._metrics:
             try:

@@ -1,4 +1,4 @@
-"""Commands in pages and messages, in the form in which they run in a shell on the server."""
+"""Commands in pages and messages, written so that they run in a shell on the server."""
 
 import shlex
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def command_line(lake: Path, *words: object) -> str:
 
 
 def runnable(command: Callable[..., str], text: str) -> str:
-    """Return a command of the program as `command` writes it; other text and commands with --lake do not change."""
+    """Return a command of the program as `command` writes it; return other text and commands with --lake unchanged."""
     try:
         words = shlex.split(text)
     except ValueError:  # a quote without its pair

@@ -187,7 +187,7 @@ def setting(name: str) -> Setting:
 def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
     """Read the settings from `flags`, by name, and otherwise from `environ`; an empty value counts as unset.
 
-    Raises BadInput with the name of the variable.
+    Raises BadInput, with the name of the variable, for an invalid value or if a setting that it needs is missing.
     """
     texts = {one.name: flags.get(one.name, environ.get(one.variable, "")).strip() or one.default for one in SETTINGS}
     for one in SETTINGS:

@@ -18,7 +18,7 @@ from service.jobs.rates import chance
 MAX_NAMED: Final = 3
 """Maximum number of names for each kind of change."""
 MAX_TESTED: Final = 10
-"""Maximum number of agents, of links and of referrers to test: those with the most visits in both periods together."""
+"""Maximum number of agents, links and referrers to test, each: the names with the most visits in both periods."""
 MAX_BLOCKS: Final = 7
 """Maximum number of blocks of days in each period: all their permutations are tested."""
 MIN_VISITS: Final = 20
@@ -26,7 +26,7 @@ MIN_VISITS: Final = 20
 MIN_NEW: Final = 5
 """Minimum number of visits for a name to be called new."""
 WRONG: Final = 0.1
-"""Maximum share of lists that name a change although nothing happened."""
+"""Error rate of a whole list: maximum share of lists that name a rise or fall although nothing changed."""
 _LEAST_DEVIATIONS: Final = 1.5
 """Minimum difference, in standard deviations, for a permutation test; smaller differences often arise by chance."""
 
@@ -85,8 +85,8 @@ def _blocks(days: Sequence[int]) -> list[int]:
 
 
 def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
-    """Return whether the change is large enough to test, and significant: at most the share `significance` of all
-    permutations of the blocks of days show a change at least as large.
+    """Return whether a change is large enough to test, and its p-value in the permutation test of blocks of days is at
+    most `significance`.
     """
     before, now = _blocks(early), _blocks(late)
     mean = (sum(before) + sum(now)) / (2 * len(now))

@@ -17,8 +17,8 @@ from service.reports.filters import Filters
 REST: Final = "(other)"
 """Name of the last row of a bounded answer, which sums up all others."""
 MAX_ROWS: Final = {"top-links": 100, "paths": 100, "source-links": 20, "tags": 1_000}
-"""Maximum number of rows of an answer, as in its SQL, not counting the last row for all others; for source-links, of
-one platform."""
+"""Maximum number of rows of an answer, as in its SQL, without the row for all others; for source-links, per platform.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozen
     """Return the comparison for a scope, up to the last complete day that is judged and not `missing` (covered by
     neither a log nor a report).
 
-    Returns None if there is no such day, if the days before precede the first visit, or if another of the days is
+    Returns None if there is no such day, if the previous period begins before the first visit, or if any other day is
     missing or not judged: bots in disguise would count as people on one side only.
     """
     unjudged = stored.unjudged | missing
@@ -68,7 +68,7 @@ def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozen
 def compared_pair(
     entry: Entry, filters: Filters, comparison: Comparison
 ) -> tuple[tuple[Entry, Scope], tuple[Entry, Scope]]:
-    """Return the two requests that compare an answer: one for the days, and one for the days before."""
+    """Return the two requests for comparing an answer: for the compared days, and for the previous period."""
     scope, spans = filters.scope_for(entry), (comparison.now, comparison.before)
     now, before = (replace(scope, start_date=span.start_date, end_date=span.end_date) for span in spans)
     return (entry, now), (entry, before)

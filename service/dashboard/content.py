@@ -39,9 +39,9 @@ TOP_LINKS: Final = ENTRIES["top-links"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
 FILTER_VALUES: Final = ENTRIES["filter-values"]
 OF_PATHS: Final = tuple(ENTRIES[name] for name in ("paths", "invented-links", "left-out", "left-out-requests"))
-"""The answers counted from visits, since rollups keep neither paths nor visits that are left out."""
+"""Entries that are counted from visits, since rollups contain neither paths nor left-out visits."""
 MAX_PATH_VISITS: Final = 20_000_000
-"""Maximum number of visits from which paths are counted while a page waits: about three seconds."""
+"""Maximum number of visits from which a page counts paths, which takes about three seconds."""
 MAX_SUGGESTIONS: Final = 100
 Rows = Sequence[Mapping[str, Any]]
 
@@ -58,8 +58,8 @@ class Page:
     is_dashboard: bool = False  # with the figures of an overview; all panels show the same visits
     group: str = ""  # the traffic_group that it shows unless another is chosen
     template: str = "page.html"
-    under: str | None = None  # the page that the navigation marks instead of it, which does not name it
-    tiles: tuple[tuple[str, str, str, str], ...] = ()  # figures above the panels, of a page that is not a dashboard
+    under: str | None = None  # path of the page that the navigation marks, if it does not list this page
+    tiles: tuple[tuple[str, str, str, str], ...] = ()  # figures above the panels, if the page is not a dashboard
 
 
 OVERVIEW: Final = Page(
@@ -70,7 +70,7 @@ LINK: Final = Page("link", "Link", "", panels.LINK, is_dashboard=True, under="li
 
 
 class Newest(NamedTuple):
-    """The newest visit that was read or reported."""
+    """The time of the newest visit that was logged or reported."""
 
     at: datetime
     day: date  # in the organization's zone
@@ -78,12 +78,12 @@ class Newest(NamedTuple):
 
 @dataclass(frozen=True)
 class PageContent:
-    """The content of a page for some filters: first the answers that it needs, then the variables of its template."""
+    """The content of a page with certain filters: the answers to request, and the variables of its template."""
 
     page: Page
     filters: Filters
     stored: StoredSpan | None
-    """None: the page shows only the chosen days, without a comparison or a hint about other days with visits."""
+    """The days with stored visits; None: the page has no comparison, and no hint about other days with visits."""
     links: CellLinks | None = None
     """The addresses that cells and tiles link to; None: there are no links."""
     hours_begun: int = 24
@@ -192,7 +192,7 @@ class PageContent:
         return min(targets) if len(targets) == 1 else ""
 
     def missing_in_words(self) -> str:
-        """Return sentences on the days that lack data: how many past days do, and whether today does; "" for none."""
+        """Return sentences with the number of past days without data, and whether today has none yet; "" for none."""
         days, sentences = self._days, []
         if days.uncovered_days:
             sentences.append(f"Data is missing on {days.uncovered_days:,} of {plural(self.filters.days, 'day')}.")
@@ -201,11 +201,11 @@ class PageContent:
         return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
-        """Return a sentence on the compared days without evidence that other days have; "" if none or all lack it."""
+        """Return a sentence that counts the compared days lacking some evidence; "" if no day or every day lacks it."""
         return lacking_in_words(self.comparison, self.evidence)
 
     def unidentified_in_words(self, answers: PageAnswers) -> str:
-        """Return a sentence on the visits by people that have no address, if Visitors is shown; "" for none."""
+        """Return a sentence that counts visits by people without an address; "" for none or if Visitors is hidden."""
         is_shown = self.filters.scope.traffic_group in {None, "people"}
         rows = answers[FIGURES, self.selection.with_earlier]
         return unidentified_in_words(figures_of(rows, self._scope)) if is_shown else ""
@@ -230,9 +230,7 @@ class PageContent:
         return filled_tiles(TILES, figures_of(rows, self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
-        """Return a hint about the days with visits if this selection has none: its text, its link, and the link's query
-        string.
-        """
+        """Return a hint about days with visits if this selection has none: its text, link label and query string."""
         if not self.page.is_dashboard or not self.stored:
             return None
         if figures_of(answers[FIGURES, self.selection.with_earlier], self._scope)["total_visits"]:
@@ -247,7 +245,7 @@ class PageContent:
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
-    """Return the past days covered by neither a log nor a report, among the filters' days and as many before them."""
+    """Return past days covered by neither a log nor a report, in the filters' span and the equal span before it."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
 
@@ -267,7 +265,7 @@ def check_paths(lake: Lake, scope: Scope) -> None:
     if visits > MAX_PATH_VISITS:
         raise InvalidParameter(
             "start_date",
-            f"covers days with {visits:,} visits, but paths are counted from at most {MAX_PATH_VISITS:,}",
+            f"covers days with {visits:,} visits, but paths are listed for at most {MAX_PATH_VISITS:,} visits",
             "Choose fewer days or one link.",
         )
 

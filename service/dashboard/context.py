@@ -28,7 +28,7 @@ from service.reports.filters import Filters
 
 
 class DashboardContext(PageContext):
-    """The parts that pages with numbers share. For use in one event loop."""
+    """The services that pages with numbers share. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class DashboardContext(PageContext):
     def numbers_layout(self, request: Request, path: str, filters: Filters, under: str | None = None) -> dict[str, Any]:
         """Return the variables of layout.html for a page with numbers and these filters.
 
-        The navigation marks the page `under` instead of a page that it does not name.
+        For a page that is not in the navigation, `under` is the path of the page to mark there instead.
         """
         query = replace(filters, by="").query_string(traffic_type=None, short_code=None, target_url=None)
         navigation = self.navigation(path if under is None else under, query)

@@ -16,13 +16,13 @@ from service.jobs.reader import Mark
 from service.reports.filters import Filters
 
 Evidence: TypeAlias = Mapping[date, int]
-"""For each day with visits, the bits of `_KINDS` that some of its visits have."""
+"""The request facts of each day with visits: a bit mask, ORed over the visits."""
 _KINDS: Final = ((HEADERS, "request headers"), (NETWORKS, "networks"))
-"""Facts by which days are judged, each with its name in marks and notes."""
+"""The bit mask of each kind of evidence, and its name in marks and notes."""
 
 
 def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
-    """Return the evidence of past days, among the filters' days and as many before; empty if days are not judged."""
+    """Return the evidence of past days in the filters' span and the equal span before it; none if behaviour is off."""
     if not lake.manifest.behaviour.is_used(filters.organization):
         return {}
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
@@ -30,7 +30,7 @@ def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
 
 
 def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
-    """Yield a mark for each day in scope that has more or less evidence than the previous day with visits."""
+    """Yield a mark for each gain and each loss of evidence from one day with visits in scope to the next."""
     scope = filters.scope
     days = sorted(day for day in evidence if scope.start_date <= day <= scope.end_date)
     for before, day in pairwise(days):
@@ -44,7 +44,7 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
 
 
 def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
-    """Return a sentence with the number of compared days without evidence that other days have; "" for none or all."""
+    """Return a sentence that counts the compared days lacking some evidence; "" if no day or every day lacks it."""
     if comparison is None:
         return ""
     first, last = comparison.before.start_date, comparison.now.end_date

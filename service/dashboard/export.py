@@ -22,8 +22,8 @@ COMPARED: Final = {one.entry.name: one for page in PAGES for one in page.panels 
 
 
 async def export(context: DashboardContext, request: Request) -> Response:
-    """Return the rows of an answer, in the order of its declared fields; `part` chooses a part of an answer with
-    several.
+    """Return an answer's rows as a CSV file, with columns in the declared order. For an answer with several parts, the
+    parameter `part` names the part. Raises NotFound for an unknown answer, and InvalidParameter.
     """
     entry = ENTRIES.get(request.path_params["name"])
     if entry is None:

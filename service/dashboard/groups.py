@@ -13,12 +13,12 @@ _SENT: Final = {"ai_visits": "Sent by AI"}
 
 @dataclass(frozen=True)
 class Group:
-    """A value of traffic_group: its legend, its color, and the fields that are 0 in all of its rows."""
+    """A value of traffic_group: its legend, its colour, and the fields that are always 0 in it."""
 
-    legend: tuple[tuple[str, str], ...]  # the class and the name of each part of a column
-    color: str  # of charts that do not distinguish classes
+    legend: tuple[tuple[str, str], ...]  # the CSS class and the label of each part of a column
+    color: str  # colour of charts that do not distinguish classes
     empty: frozenset[str] = frozenset()
-    labels: Mapping[str, str] | None = None  # of fields with a narrower meaning than among all visits
+    labels: Mapping[str, str] | None = None  # labels of fields that have a narrower meaning in this group
     has_split: bool = False  # whether it has more than one class
 
     def columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
@@ -39,4 +39,4 @@ GROUPS: Final[Mapping[str | None, Group]] = {
         frozenset(("ai_visits", "ai_pct", "ai_referral_requests", *_OF_AI, *_OF_PEOPLE)),
     ),
 }  # fmt: skip
-"""The groups by the traffic_group of a scope."""
+"""The group for each traffic_group of a scope; None: all visits."""

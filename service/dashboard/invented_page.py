@@ -27,7 +27,7 @@ from service.reports.filters import Filters
 @dataclass(frozen=True)
 class _InventedLinks(WithJobs):
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows, with None for unknown visitors: a row has visits, so it does not have 0 visitors."""
+        """Return the rows with None in place of 0 visitors: each row has visits, so its visitors are unknown."""
         return [{**row, "visitors": row["visitors"] or None} for row in answer]
 
 
@@ -41,8 +41,8 @@ _PANEL: Final = _InventedLinks.of(
     note="At most 100 addresses, those with the most people first; those without people were fetched by assistants "
     "for a user, or by coding agents. A page deleted before this period looks the same. The last column shows the "
     "status of an address's job in To do. Claiming an address approves its job, which then asks for the link's target.",
-    empty="In this period, no AI referral, assistant or coding agent got 404 or 410 at an address that no link has and "
-    "for which no request succeeded.",
+    empty="In this period, no AI referral, assistant or coding agent got 404 or 410 at an address that has neither "
+    "a link nor a successful request.",
 )
 INVENTED: Final = Page(
     "invented-links",
@@ -59,7 +59,7 @@ _CLAIM: Final = Markup(
 
 
 def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
-    """Return a row as a detector's finding: an invented link if people were sent there, otherwise a broken link."""
+    """Return the finding for a row: an invented link if AI sent people there, otherwise a broken link."""
     kind = "invented_link" if row["ai_referrals"] else "broken_link"
     domain = None if row["domain"] == "unknown" else row["domain"]
     weight = 7 * (row["agent_fetches"] + 10 * row["ai_referrals"]) / filters.days
@@ -70,8 +70,8 @@ def _finding(filters: Filters, row: Mapping[str, Any]) -> Finding:
 async def job_cells(
     context: DashboardContext, request: Request, filters: Filters
 ) -> Callable[[Mapping[str, Any]], Markup]:
-    """Return a function that renders the job about an address: its status and, until the job is decided, a button with
-    which editors claim the address.
+    """Return a function that renders a row's job cell: the job's status and, for editors, a button that claims the
+    address until the job is decided.
     """
     may_write, query = request.scope["session"].caller.may_write, request.url.query
     known = await context.control.read(context.job_reader.by_fingerprint, filters.organization)
@@ -87,7 +87,10 @@ async def job_cells(
 
 
 async def claim(context: DashboardContext, request: Request) -> Response:
-    """Claim the address with the fingerprint in the form, and redirect to the implementation form of its job."""
+    """Claim the address with the fingerprint in the form, and redirect to the implementation form of its job.
+
+    Raises InvalidBody if the address is no longer in the list.
+    """
     address = (await editors_form(request)).get("address", "")
     filters, entry = await context.filters(request), ENTRIES["invented-links"]
     scope = filters.scope_for(entry)

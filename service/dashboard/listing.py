@@ -30,7 +30,7 @@ class Listing:
     filters: Filters
     given: dict[str, str]
     """Parameters of the list that are set, by name."""
-    search: str  # text that links contain, in any case
+    search: str  # text that the listed links contain, in any letter case
     is_unvisited: bool  # whether only links without visits are listed
     sort: str  # the field that rows are sorted by
     order: str  # of `_ORDERS`
@@ -38,7 +38,7 @@ class Listing:
 
     @classmethod
     def parse(cls, query_string: bytes, filters: Filters) -> Self:
-        """Read the query string of a page. Raises InvalidParameter."""
+        """Parse the query string of a page. Raises InvalidParameter."""
         given = dict(parse_parameters(query_string, _NAMES))
         known = {"sort": tuple(_SORTABLE), "order": _ORDERS, "visits": ("none",)}
         for name, values in known.items():
@@ -73,7 +73,7 @@ class Listing:
         return filters + [(name, self.given[name]) for name in ("sort", "order") if name in self.given]
 
     def sorted(self, field: str) -> str:
-        """Return the query string that sorts by a field, or reverses its order; "" for other columns."""
+        """Return the query string that sorts by a field, or reverses its order; "" if the field is not sortable."""
         if field not in _SORTABLE:
             return ""
         others = [order for order in _ORDERS if order != self.order]

@@ -23,7 +23,7 @@ def marks_of(
     agents: Sequence[Mapping[str, Any]],
     events: Sequence[Mark],
 ) -> list[Mark]:
-    """Return the marks in scope, in order of days; `agents` has the rows of bot-traffic, `events` may be on any day."""
+    """Return the marks in scope, sorted by day; `agents` are the rows of bot-traffic; `events` may be on any day."""
     scope, found = filters.scope, [*evidence_marks(filters, evidence)]
     for first, last in _runs(day for day in uncovered if scope.start_date <= day <= scope.end_date):
         number = (last - first).days + 1
@@ -32,7 +32,7 @@ def marks_of(
     seen: dict[str, date] = {}  # an agent has a row for each confidence
     for row in agents:
         if row["operator"] == "unknown":
-            continue  # several may have this name
+            continue  # several agents may have this name
         first = date.fromisoformat(row["first_seen"][:10])
         seen[row["agent"]] = min(first, seen.get(row["agent"], first))
     for agent, first in seen.items():
@@ -57,5 +57,5 @@ def _runs(days: Iterable[date]) -> list[tuple[date, date]]:
 
 
 def grouped_marks(marks: Sequence[Mark]) -> list[Sequence[Mark]]:
-    """Return the marks, which are in order of days, in a group for each day."""
+    """Group marks, which must be sorted by day, into one group for each day."""
     return [[*group] for _, group in groupby(marks, key=lambda mark: mark.day)]

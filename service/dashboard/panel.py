@@ -46,7 +46,7 @@ def key_of(wanted: Wanted) -> tuple[str, Scope]:
 
 @dataclass(frozen=True)
 class Selection:
-    """What the panels of a page are filled with besides their answers: filters, days, comparison, marks and the
+    """The context for filling a page's panels, in addition to their answers: filters, days, comparison, marks and the
     addresses that cells link to.
     """
 
@@ -63,7 +63,7 @@ class Selection:
     events: Sequence[Mark] | None = None
     """Events for the marks of the main chart; None: the chart has no marks."""
     marks: Sequence[Sequence[Mark]] = ()
-    """The marks of the main chart in order, in a group for each day."""
+    """The marks of the main chart, grouped by day, earliest first."""
     compares_links: bool = False
     """Whether the list of changes includes links: comparing links costs as much as everything else together."""
     broken: Sequence[Mark] = ()
@@ -77,9 +77,9 @@ class Selection:
 
     @property
     def with_earlier(self) -> Scope:
-        """Return the scope of a dashboard's figures: its days, and those that it is compared with, if any.
+        """Return the scope of a dashboard's figures: its days and, if they are compared, the previous period.
 
-        Its panels have another scope, so visits that land between two queries may be in only one of them.
+        Panels have a different scope, so a visit that arrives between the two queries may be counted in only one.
         """
         scope = self.scope_for(FIGURES)
         return replace(scope, start_date=self.comparison.before.start_date) if self.comparison else scope
@@ -113,9 +113,9 @@ class FilledPanel:
     compares: bool = False
     """Whether the table shows the previous period."""
     legend: Sequence[tuple[str, str]] = ()
-    """The class and the name of everything in the chart, or in the bars of the table."""
+    """The CSS class and the label of each item in the chart, or in the bars of the table."""
     marks: Sequence[Sequence[Mark]] = ()
-    """The events that the numbers in the chart stand for, in order, in a group for each day."""
+    """The events that the numbers in the chart stand for, grouped by day, earliest first."""
     more_marks: Sequence[Mark] = ()
     """The events on further days, which the chart does not mark."""
 
@@ -126,15 +126,15 @@ class Panel:
 
     entry: Entry
     title: str
-    fields: tuple[str, ...] = ()  # shown, in this order; none: all of the answer
+    fields: tuple[str, ...] = ()  # shown, in this order; empty: all fields of the answer
     part: str = ""  # of an answer with several parts
     color: str = "plain"  # of its bars: people, ai, other or plain
     limit: int = 100  # rows of the table; CSV and API have all
     hint: str = ""
     note: str = ""
-    cut: str = ""  # the note if the answer has as many rows as it can, so that others may be left out
+    cut: str = ""  # the note if the answer has its maximum number of rows, so that others may be missing
     all_on: str = ""  # the page that shows all rows
-    file_of: Entry | None = None  # the answer that has all rows as CSV, if its own has only the first
+    file_of: Entry | None = None  # the answer to export as CSV, if the panel's own lacks some rows
     is_wide: bool = False
     has_split: bool = False  # a column with a bar of people, AI-related and other visits
     has_search: bool = False
@@ -163,12 +163,12 @@ class Panel:
 
     @classmethod
     def of(cls, name: str, title: str, fields: str = "", **more: object) -> Self:
-        """Return the panel for an endpoint's answer; `fields` is a list separated by spaces."""
+        """Return the panel for the catalog entry `name`; `fields` are separated by spaces."""
         return cls(ENTRIES[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
 
     @property
     def answer(self) -> Entry:
-        """Return the answer that the panel shows, or its part of an answer."""
+        """Return the entry that the panel shows: its own, or one part of it."""
         return dict(self.entry.members)[self.part] if self.part else self.entry
 
     @property
@@ -237,7 +237,7 @@ class Panel:
         )  # fmt: skip
 
     def legend(self, _columns: Sequence[TableColumn], _selection: Selection) -> Sequence[tuple[str, str]]:
-        """Return the class and the name of everything in the chart; nothing if it needs no legend."""
+        """Return the CSS class and the label of each item in the chart; empty if it needs no legend."""
         return ()
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
@@ -254,7 +254,7 @@ class Panel:
         return (*shown[:1], *visits, *texts, *shown[1 + len(texts) + len(visits) :]) if visits else tuple(shown)
 
     def _compared_columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
-        """Return the columns with the names of a row, its figure, its figure before, and the change."""
+        """Return the columns of a comparison: the names of a row, its figure, its previous figure, and the change."""
         first, *others = (column for column in columns if column.field in names_of(self.entry))
         (figure,) = (column for column in columns if column.field == self.figure)
         return (first, figure, BEFORE, CHANGE, *others)
@@ -285,11 +285,11 @@ class Panel:
         days = selection.days
         if days and any(column.field == "avg_visits" for column in self.columns()):
             missing = f"{plural(days.uncovered_days, 'day')} on which data is missing" if days.uncovered_days else ""
-            today = "today, which is not over" if days.end >= days.today else ""
+            today = "today, which is not over yet" if days.end >= days.today else ""
             included = " and ".join(filter(None, (missing, today)))
             return [f"Averages include {included}." if included else "", cut, self.note]
         return [cut, self.note]
 
     def nothing(self, rows: Sequence[Row], _selection: Selection) -> Mapping[str, str] | None:
-        """Return the text to show instead of the table; None if there are rows to show."""
+        """Return the title, text and command to show instead of the table; None if there are rows to show."""
         return None if rows else {"title": "Nothing here", "text": self.empty, "command": ""}

@@ -1,4 +1,4 @@
-"""Kinds of panels that are more than a table of an answer: with a chart, or with rows of their own."""
+"""Kinds of panels beyond the plain table: with a chart, or with derived rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _COUNTRY: Final = Markup("<li>{name} <strong>{count}</strong></li>")
 
 
 def _share(part: int, whole: int) -> float:
-    """Return the percentage that a part has of a whole, rounded half up to two decimals, as in answers."""
+    """Return a part as a percentage of a whole, rounded half up to two decimals, as in answers."""
     return (20_000 * part + whole) // (2 * whole) / 100
 
 
@@ -108,7 +108,7 @@ class Weekdays(_Charted):
 
 @dataclass(frozen=True)
 class OfPeople(Panel):
-    """Only rows with visits by people, ranked by these visits before the limit applies."""
+    """A panel that shows only rows with visits by people, ranked by these visits before the limit applies."""
 
     color: str = "people"
     hint: str = "Visits by people, without people sent by AI."
@@ -140,7 +140,7 @@ class CountryMap(OfPeople):
         return joined(world_map(people, names), _TOP_COUNTRIES.format(countries=largest) if known else Markup(""))
 
     def nothing(self, rows: Sequence[Row], selection: Selection) -> Mapping[str, str] | None:
-        """Explain why no country is known, if none is."""
+        """Return the text to show instead of the table if there are no rows, or if no row has a known country."""
         if not rows or any(row["country"] != "unknown" for row in rows):
             return super().nothing(rows, selection)
         text, command = "These visits have no country.", ""
@@ -152,14 +152,14 @@ class CountryMap(OfPeople):
 
 @dataclass(frozen=True)
 class Agents(Panel):
-    """Agents, with notes on the page Agents: the total of visits and bytes, why some agents are unknown, and how to
-    verify agents until one is verified.
+    """Agents. On the page Agents, notes state the total visits and bytes, explain unknown agents and, until an agent is
+    verified, how to verify agents.
     """
 
-    explains: bool = False  # whether it is the page's panel that has these notes
+    explains: bool = False  # whether the panel has these notes
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Sum up visits and bytes, explain unknown agents, and explain how to verify agents until one is verified."""
+        """Return the notes; on the page Agents, these are about totals, unknown agents and verification."""
         if not self.explains:
             return super().notes(rows, selection)
         visits, sent = (sum(int(row[name]) for row in rows) for name in ("visits", "bytes_sent"))
@@ -195,7 +195,7 @@ class Operators(Panel):
         return [{**row, PROOF.field: _proof(row)} for row in answer]
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Explain why visits per answer are left out, if they are."""
+        """Return the notes, including one if visits per answer are left out."""
         missing = selection.days.uncovered_days if selection.days else 0
         told = f"Sent per answer is left out, since data is missing on {plural(missing, 'day')}." if missing else ""
         return [told, *super().notes(rows, selection)]
@@ -214,7 +214,7 @@ class Referrers(Panel):
     """Referring hosts, with the organization's own hosts as one row."""
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows with the internal ones summed up in one row, the largest first."""
+        """Return the rows, the largest first, with all internal referrers summed up in one row."""
         own = [row for row in answer if row["referrer_type"] == "internal"]
         if not own:
             return answer
@@ -226,11 +226,11 @@ class Referrers(Panel):
         return sorted([merged, *others], key=lambda row: (REST in row.values(), -int(row["visits"])))
 
     def compared(self, rows: Sequence[Row], before: Sequence[Row]) -> list[Row]:
-        """Return the rows compared with those of the previous period, in which the internal ones are summed up, too."""
+        """Return the rows compared with the previous period, after summing up its internal referrers as well."""
         return super().compared(rows, self.rows_of(before))
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Explain how a visit without a referrer can be by a person whom AI sent."""
+        """Return the notes, including an explanation if people sent by AI arrived without a referrer."""
         has_tagged = any(row["referrer_type"] == "direct" and row["ai_referrals"] for row in rows)
         told = (
             "Direct visits by people sent by AI have a parameter, such as utm_source, that names the product."
@@ -251,7 +251,7 @@ class Values(Panel):
 
 @dataclass(frozen=True)
 class Domains(Panel):
-    """Domains with their visitors among people, which come from the same answer for people only."""
+    """Domains with their human visitors, which come from a second answer, for people only."""
 
     added: ClassVar[tuple[TableColumn, ...]] = (PEOPLE_VISITORS,)
 
@@ -262,7 +262,7 @@ class Domains(Panel):
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the domains with their visitors among people: None for a domain that may be in (other) there."""
+        """Return the domains with their human visitors; None if the second answer may count them under (other)."""
         (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
         if compared:
             return super().render(answers, selection)

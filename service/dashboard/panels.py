@@ -71,7 +71,7 @@ AI: Final = (
         is_wide=True, color="ai",
         hint="The operators of agents, the pages they read and why, and the people they send.",
         note="Verified: by its address. Signed: a signature names it. Claimed: only its user agent names it. "
-        "Fake name: its name, but from other addresses. A page that is read need not be quoted.",
+        "Fake name: other addresses use its name. A page that is read need not be quoted.",
     ),
     Panel.of(
         "ai-to-human-conversion", "Platforms", is_wide=True, color="ai",

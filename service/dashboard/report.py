@@ -27,7 +27,7 @@ from service.jobs.reader import Mark
 from service.reports.filters import Filters, in_words
 
 ROWS: Final = 50
-"""Minimum value for the limit on a panel's rows, since a report has no links to further rows."""
+"""Minimum row limit of a panel in a report or on a shared page, which cannot link to further rows."""
 TEXT_ROWS: Final = 10
 MAX_TEXT_WIDTH: Final = 40
 """Maximum number of characters in a plain-text column."""
@@ -41,7 +41,7 @@ class Report:
     page: Page
     content: PageContent
     loaded: Sequence[Any]
-    zone: str  # of the organization
+    zone: str  # the organization's time zone
     countries_from: CountryProvider | None
 
     @classmethod
@@ -57,7 +57,7 @@ class Report:
     ) -> Self:
         """Load the answers; `parameters` are API parameters, and empty ones have no effect.
 
-        `cancelled` is passed to `Warehouse.answer`; `broken` comes from JobReader. Raises InvalidParameter and the
+        `cancelled` is passed to `Warehouse.answer`; `broken` has the marks of JobReader. Raises InvalidParameter, the
         exceptions of `Warehouse.answer`, and BadInput for a damaged country database.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
@@ -83,7 +83,7 @@ class Report:
         return cls(filters, page, content, loaded, zone, database.provider if database else None)
 
     def html(self, made_at: datetime) -> str:
-        """Return the report as one HTML file, for a browser without a network."""
+        """Return the report as one HTML file, which a browser can show offline."""
         style = (assets.FOLDER / "app.css").read_text("utf-8")
         context = {
             **self.content.filled(self.loaded),
@@ -132,7 +132,7 @@ class Report:
 
 
 def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
-    """Yield the lines of a table with the first rows of a panel, in columns as wide as their content."""
+    """Yield the lines of a panel's first TEXT_ROWS rows as an aligned table, or its text for an empty answer."""
     columns = panel.columns()
     if not rows:
         yield panel.empty
@@ -153,5 +153,5 @@ def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """Return untrusted text with replacements for characters that control a terminal or the direction of text."""
+    """Return untrusted text with U+FFFD in place of unprintable characters, such as terminal and bidi controls."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -25,7 +25,7 @@ _PLACES: Final = 10
 
 
 def apart(columns: Sequence[int], count: int) -> dict[int, str]:
-    """Return the labels of marks by column, the earliest first; marks too close to read share the first one's place."""
+    """Return the label of each marked column; marks too close together share a label, such as 2–4, at the first."""
     groups: list[list[int]] = []
     for number, column in enumerate(columns):
         if groups and column - columns[groups[-1][0]] < count / _PLACES:
@@ -37,7 +37,7 @@ def apart(columns: Sequence[int], count: int) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class TimeSeries(Panel):
-    """Columns of people, AI-related and other visits, with a row for each unit of time."""
+    """A chart and a table of visits by people, AI-related and other visits, for each unit of time."""
 
     limit: int = 400
     is_wide: bool = True
@@ -105,7 +105,7 @@ class TimeSeries(Panel):
         )
 
     def notes(self, rows: Sequence[Row], selection: Selection) -> Sequence[str]:
-        """Explain the hatched columns of the chart."""
+        """Return the notes, including an explanation of hatched columns."""
         reasons, notes, days, unit = [], [], selection.days, self.unit
         if days:
             drawn = [row for number in self.partial(rows, days) if (row := rows[number])["total_visits"]]
@@ -123,16 +123,16 @@ class TimeSeries(Panel):
 
 @dataclass(frozen=True)
 class MainSeries(TimeSeries):
-    """All visits by the unit that suits the number of days, with the previous period and with marks."""
+    """Visits by hour, day or month, depending on the number of days, with the previous period and marks."""
 
     def fitted(self, filters: Filters) -> Panel:
-        """Return the visits by hour, day or month, whichever suits the number of days."""
+        """Return the panel with visits by hour, day or month, depending on the number of days."""
         unit = unit_for(filters.days)
         name = "time-series" if unit == "day" else f"visits-by-{unit}"
         return replace(self, entry=ENTRIES[name], title=f"Visits by {unit}", unit=unit)
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the requests for visits on these days and on the days before, and for the agents that marks need."""
+        """Return the requests for the visits, the previous period (by hour or day), and the agents that marks need."""
         wanted = [(self.entry, selection.scope_for(self.entry))]
         if selection.comparison and self.unit == "day":
             wanted.append((FIGURES, selection.with_earlier))

@@ -30,8 +30,8 @@ class _SharePages:
         self._context = context
 
     async def shares(self, request: Request) -> Response:
-        """Show the organization's shares (GET), or create a share and show its address once (POST). Users who may not
-        change settings see no shares and create none.
+        """Show the organization's shares (GET), or create a share and show its address once (POST). Only users who
+        may change settings see or create shares.
         """
         session: Session = request.scope["session"]
         fields: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """The page of a share: the overview and the links within its fixed filters, for anyone with its address.
 
-The page needs no session and reads no cookie. No parameter changes what it shows, and it links to no other page.
+The page needs no session, reads no cookie, rejects every query parameter, and links to no other page.
 """
 
 from dataclasses import replace
@@ -43,11 +43,11 @@ PAGE: Final = replace(
         _LINKS,
     ),
 )
-"""The overview without its list of changes, and with more rows, since nothing leads to the others."""
+"""The overview without its list of changes, and with more rows, since no link leads to further rows."""
 
 
 _MadeOf = tuple[Share, str, PageContent, list[bytes]]
-"""Everything that a page depends on; the second item is the zone."""
+"""Everything that a page depends on; the second item is the organization's time zone."""
 
 
 def endpoint(context: DashboardContext) -> Endpoint:

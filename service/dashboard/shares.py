@@ -37,7 +37,7 @@ class Share:
     id: str
     organization: str
     name: str
-    filters: str  # the query string of the API's parameters that it is fixed to
+    filters: str  # the fixed API parameters, as a query string
     embedders: str  # origins of pages that may embed it, separated by spaces
     created_at: str
     created_by: str
@@ -114,9 +114,9 @@ class ShareStore:
 
 
 def fixed_filters(fields: Mapping[str, str]) -> str:
-    """Return the query string that a share fixes, from the fields of a form. Raises BadInput.
+    """Return the fixed filters in the fields of a form, as a query string. Raises BadInput if only one day is given.
 
-    `Filters` checks the values.
+    The values are not checked here; `Filters` checks them.
     """
     given = {name: fields.get(name, "").strip() for name in FILTERS}
     if bool(given["start_date"]) != bool(given["end_date"]):

@@ -19,9 +19,9 @@ from service.reports.filters import Filters
 
 Row = Mapping[str, Any]
 _ANY_DOMAIN: Final = "(any)"
-"""Shown for a link without visits that works on all domains."""
+"""Shown as the domain of an unvisited link that works on all domains."""
 OWN_SITE: Final = "(own site)"
-"""Shown once for all hosts of the organization that link to each other."""
+"""Shown as the referrer in the row that sums up all of the organization's own hosts."""
 _NO_DOMAIN: Final = frozenset((None, "", "unknown", REST, _ANY_DOMAIN))
 """Values in the domain column that a link's page does not filter by."""
 _CSS_CLASSES: Final = (
@@ -29,7 +29,7 @@ _CSS_CLASSES: Final = (
 )  # fmt: skip
 _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
 _HEAD_WITH_DOMAIN: Final = Markup('<th scope="row" class="%s" data-domain="%s">')
-"""The head of a row for an address: a phone shows the domain below the code or path instead of in a column."""
+"""The header cell of a short code or path: phones show the domain below it instead of in a column."""
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _DOMAIN_CELLS: Final = {css: Markup('<td class="%s domain">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
@@ -38,7 +38,7 @@ _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
 """A bar divided by class of visits; tables sort it by the share of people."""
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
-"""A run of letters that may be broken in a narrow column."""
+"""A run of characters that may be broken in a narrow column."""
 _MAX_UNWRAPPED: Final = 14
 """Maximum length of text that is never wrapped."""
 _SHOWN_BY: Final = {"country": "country_name"}
@@ -49,11 +49,11 @@ LINKED_FIELDS: Final = {
     "tool": "ai_source",
     "named": "named",
 }
-"""Fields with cells that lead to a separate page or filter this page, each with its filter."""
+"""Fields with linked cells, which open another page or filter this page, each with its filter."""
 SUBJECT_PATHS: Final = {"ai_source": "ai", "operator": "operators", "agent": "agents"}
 """Parameters with a page for each value, each with the path of its pages after /app/."""
 _OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}
-"""The field that holds the name of a change, by its subject."""
+"""The field to which the name of a change belongs, by the change's subject."""
 _LINK_UNKNOWN: Final = frozenset(
     row.name for row in PARAMETERS.values() if row.links_unknown and (row.kind == "word" or row.name == "domain")
 )
@@ -107,14 +107,14 @@ class Table:
     """The columns of a table, and how the cells of a row are drawn."""
 
     columns: Sequence[TableColumn]
-    color: str = "plain"  # of bars
+    color: str = "plain"  # colour of bars
     has_split: bool = False  # a column with a bar of people, AI-related and other visits
     links: CellLinks | None = None  # None: cells have no links
     last: Callable[[Row], Markup] | None = None
     """Renders the last cell of each row."""
 
     def body(self, rows: Sequence[Row], missing: Collection[int] = ()) -> Markup:
-        """Return the rows as HTML; `missing` has the positions of rows without a covered day."""
+        """Return the rows as HTML; `missing` contains the positions of rows without a covered day."""
         shares = [column.field for column in self.columns if column.kind == "share"]
         most = {name: max((row[name] or 0 for row in rows), default=0) for name in shares}
         return joined(*(self._row(row, most, is_missing=number in missing) for number, row in enumerate(rows)))

@@ -43,13 +43,13 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Tile:
-    """One figure."""
+    """A figure with its label, colour, change and link."""
 
     field: str
     label: str
     color: str
     value: int | None  # None: no visit has an address, so visitors cannot be counted
-    is_least: bool  # whether some visits have no address
+    is_least: bool  # whether the value is a lower bound, since some visits have no address
     change: Mapping[str, str] | None
     href: str
 
@@ -60,7 +60,7 @@ class Tile:
 
 
 def figures_of(rows: Sequence[Mapping[str, Any]], scope: Scope) -> Figures:
-    """Return the sums of the rows of figures-by-day that are on the days of a scope."""
+    """Return the sums of the rows of figures-by-day over the days of a scope."""
     days = [row for row in rows if str(scope.start_date) <= row["date"] <= str(scope.end_date)]
     return {field.name: sum(row[field.name] for row in days) for field in FIGURES.fields if field.name != "date"}
 
@@ -96,10 +96,10 @@ def filled_tiles(
 
 
 def unidentified_in_words(figures: Figures) -> str:
-    """Return a sentence with the number of visits by people whose visitors are unknown; "" if there are none."""
+    """Return a sentence that counts the visits by people without an address; "" if there are none."""
     count = figures["unidentified_people_visits"]
     have = "has" if count == 1 else "have"
-    words = f"{plural(count, 'visit')} by people {have} no address: Visitors does not count who made {{}}."
+    words = f"{plural(count, 'visit')} by people {have} no address: the figure Visitors leaves out who made {{}}."
     return words.format("it" if count == 1 else "them") if count else ""
 
 

@@ -104,7 +104,7 @@ async def overview_page(context: DashboardContext, request: Request) -> Response
 
 
 def _may_compare_links(lake: Lake, filters: Filters) -> bool:
-    """Return whether these days and as many before have few enough visits for a page to compare links."""
+    """Return whether these days and the previous period have few enough visits for a page to compare links."""
     files = lake.live_files(filters.organization, filters.earlier[0], filters.scope.end_date)
     return sum(file.visits for file in files) <= MAX_COMPARED
 
@@ -123,7 +123,7 @@ async def links_page(context: DashboardContext, request: Request) -> Response:
 
 
 async def invented_page(context: DashboardContext, request: Request) -> Response:
-    """Return the page of addresses that AI products made up, with the job about each."""
+    """Return the page of addresses that AI products made up, each with its job."""
     view = await View.start(context, request, INVENTED)
     if instead := await view.instead():
         return instead
@@ -149,7 +149,7 @@ async def subject_page(context: DashboardContext, request: Request, parameter: s
 
 @dataclass(frozen=True)
 class View:
-    """One request for a page: its filters, and the span of the organization's visits."""
+    """A request for a page: its filters, and the days with stored visits of the organization."""
 
     context: DashboardContext
     request: Request
@@ -166,8 +166,8 @@ class View:
 
     @classmethod
     async def start(cls, context: DashboardContext, request: Request, page: Page) -> "View":
-        """Read the filters and the span of the visits, without a filter that no panel applies. Raises
-        InvalidParameter.
+        """Read the filters and the days with stored visits. The filter traffic_type is dropped on dashboards, and on
+        pages where no panel applies it. Raises InvalidParameter.
         """
         organization, services = request.scope["session"].organization, context.services
         stored = await context.in_thread(request, services.lake.manifest.statistics.stored_span, organization)
@@ -186,8 +186,8 @@ class View:
         return None if query is None else f"{self.request.url.path}{query}"
 
     async def instead(self) -> Response | None:
-        """Return a response without numbers, if one is due: the guided start, or a redirect to the address with days in
-        their normal form.
+        """Return a response that replaces the page: the guided start if there are no visits, or a redirect to the URL
+        with days in their normal form; None if neither is needed.
         """
         if self.stored.is_empty:
             return await self.response("start.html")

@@ -47,7 +47,7 @@ class WhatChanged(Panel):
         return _COLUMNS
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the list; it is left out without a previous period."""
+        """Return the list, which the page leaves out if there is no previous period."""
         if not self.wants(selection):
             return replace(self, is_left_out=True).drawn_as(_COLUMNS, [], [], selection)
         rows = self.text_rows(answers, selection)
@@ -55,7 +55,7 @@ class WhatChanged(Panel):
 
     def notes(self, _rows: Sequence[Row], selection: Selection) -> Sequence[str]:
         """Return a note if links are not compared."""
-        return [] if selection.compares_links else [f"Links are compared only up to {MAX_COMPARED:,} visits."]
+        return [] if selection.compares_links else [f"Above {MAX_COMPARED:,} visits, links are not compared."]
 
     def text_rows(self, answers: PageAnswers, selection: Selection) -> Sequence[Row]:
         """Return the changes, then the failures."""

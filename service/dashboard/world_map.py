@@ -35,10 +35,10 @@ _SHADED: Final = Markup('<%s %s class="q%d"><title>%s: %s</title></%s>')
 
 
 def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
-    """Return a map of countries in shades q1 to q5, each of which begins at five times the visits of the shade before.
+    """Return a map of countries in shades q1 to q5. Each shade begins at five times the visits of the previous shade.
 
-    `counts` has the number of visits by ISO 3166-1 alpha-2 code; codes that do not name a country, such as "unknown",
-    are ignored. `names` are the names of the countries, for the tooltips. The legend gives the counts of each shade.
+    `counts` maps ISO 3166-1 alpha-2 codes to numbers of visits; codes that are not on the map, such as "unknown", are
+    ignored. `names` maps codes to country names, for the tooltips. The legend states the counts of each shade.
     """
     visited = {code: count for code, count in counts.items() if count > 0 and code in MAP_SHAPES}
     highest = max(visited.values(), default=0)

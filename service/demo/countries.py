@@ -17,10 +17,10 @@ AGENTS: Final = (("US", 50), ("IE", 6), ("DE", 4), ("SG", 4))
 
 
 class SampleCountries:
-    """Looks up countries as a CountryDatabase does, for the addresses that a Sample generates."""
+    """A substitute for CountryDatabase that knows the addresses of a Sample."""
 
     def lookup(self, address: str, /) -> str | None:
-        """Return the country of an address: a person's depends on its network, an agent's on its last byte."""
+        """Return the country of an address, by its network for people, and by its last byte for agents."""
         number = ip_address(address)
         if number.version == 6:  # 2001:db8:network::
             return _country(PEOPLE, number.packed[4])

@@ -40,7 +40,7 @@ class Requests(NamedTuple):
     network: str = "198.18.77"  # of an agent
     method: str = "GET"
     size: int = 0
-    before: str = ""  # a page that each visitor gets first, with 200
+    before: str = ""  # a page that each visitor requests first, with status 200
 
 
 REQUESTS: Final = (

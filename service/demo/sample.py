@@ -1,4 +1,4 @@
-"""Generates realistic sample traffic to short links, as log lines in the vhost-combined format.
+"""Generator of realistic sample traffic to short links, as log lines in the vhost-combined format.
 
 People visit mostly by day and on weekdays, bots at any hour; a few links get most visits; AI traffic grows; now and
 then a link goes viral for a day. Addresses are from ranges reserved for documentation and benchmarks (RFC 2544,
@@ -237,7 +237,7 @@ class _Day:
             )
 
     def _paths(self, count: int) -> list[str]:
-        """Draw short codes, each with a + in front, and in 3 of 100 cases a path that is not a link."""
+        """Draw paths: short codes with a + in front and, in 3 of 100 cases, a path that is not a link."""
         codes = self._random.choices(self._codes, cum_weights=self._code_weights, k=count)
         chances = self._random.choices(range(100), k=count)
         strays = self._draw(STRAYS, count)

@@ -1,5 +1,5 @@
-"""What editors choose through the API and on the page: rules for the owner's visits, and whether files count. All
-functions block.
+"""Editors' choices in the API and on the page: rules for the owner's visits, and whether files count. All functions
+block.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from data.store.status import marks_all_files
 from service.core.http.errors import StateConflict
 
 MAX_RULES: Final = 100
-"""With this many rules, an organization can add none here, since each new visit is compared with all of them."""
+"""An organization with this many rules cannot add more here, since each new visit is compared with all of them."""
 MAX_VALUE_LENGTH: Final = 500
 
 
@@ -25,7 +25,9 @@ def rule_id(rule: Exclusion) -> str:
 
 
 def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> tuple[ExclusionRecord, bool]:
-    """Add a rule; return its record, and whether it is new. Raises BadInput or StateConflict."""
+    """Add a rule; return its record, and whether it is new. Raises BadInput for an invalid value, and StateConflict
+    if there are already MAX_RULES rules.
+    """
     if len(value) > MAX_VALUE_LENGTH:
         raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
     rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
@@ -46,7 +48,7 @@ def remove_rule(lake: Lake, organization: str, wanted: str) -> ExclusionRecord |
 
 
 def switch_files(lake: Lake, organization: str, *, aside: bool) -> None:
-    """Set files aside or count them, without reclassifying any visit. Raises StateConflict if that is required.
+    """Set files aside or count them. Raises StateConflict if some visits must be reclassified first.
 
     The server's maintenance then updates the rollups of closed days.
     """

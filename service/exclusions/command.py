@@ -145,7 +145,7 @@ def _rule(address: str, agent: str, path: str) -> Exclusion:
     given = {"address": address, "agent": agent, "path": path}
     kinds = [kind for kind in get_args(ExclusionKind) if given[kind]]
     if len(kinds) != 1:
-        raise BadInput("give one of an address, --agent or --path.")
+        raise BadInput("give exactly one of these: an address, --agent or --path.")
     return checked_exclusion(kinds[0], given[kinds[0]])
 
 

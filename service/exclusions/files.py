@@ -1,5 +1,5 @@
-"""Leaves files out of answers, or includes them again: previews the changes, marks stored visits before files are left
-out, then switches and begins a new epoch.
+"""The choice to leave files out of answers or to include them: a preview of the changes, the marking of stored visits
+before files are left out, and the switch, which begins a new epoch.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class FilesPlan(NamedTuple):
     """The changes that setting files aside would make."""
 
     stored: int  # visits of the organization
-    files: int  # visits that are files
+    files: int  # requests for files
     unmarked: int  # visits classified by older rules, which are reclassified first
     changed: int  # of these, visits with a class that changes
 

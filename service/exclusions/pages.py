@@ -41,9 +41,9 @@ REASONS: Final = {
 ABOUT: Final = {
     "disguised": "A browser's name, but a program's behaviour: too fast, too many errors, too old, or without the "
     "headers and files that browsers send and load.",
-    "loaded_ahead": "Loaded by a browser in advance, and then not opened.",
+    "loaded_ahead": "Prefetched by a browser, but never opened.",
     "probes": "Requests that only vulnerability scanners make, such as for /.env, under any name.",
-    "no_agent": "No name of a browser or program was sent.",
+    "no_agent": "The request had no user agent.",
 }
 """Explanations of the reasons, by the field that counts them."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}

@@ -23,14 +23,14 @@ SCHEDULE: Final = (
     timedelta(0), timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30), timedelta(hours=2),
     timedelta(hours=5), timedelta(hours=10), timedelta(hours=14), timedelta(hours=20), timedelta(hours=24),
 )  # fmt: skip
-"""The pause before each attempt, varied at random by up to the share JITTER."""
+"""The pause before each attempt, varied at random by up to the fraction JITTER."""
 JITTER: Final = 0.2
 MAX_RETRY_AFTER: Final = timedelta(hours=24)
 DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = len(SCHEDULE)
 """A hook is disabled after this many failed attempts in a row, if the first was at least DISABLED_AFTER ago."""
 REFUSED_MESSAGES: Final = 3
-"""Number of different messages answered with errors, without a success in between, after which a hook is paused."""
+"""A hook is paused when this many different messages got error responses, without a success in between."""
 KEPT: Final = timedelta(days=30)
 """How long finished deliveries are kept and can be replayed."""
 MAX_FINISHED: Final = 1_000
@@ -62,7 +62,7 @@ class ClaimedDelivery:
 def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> tuple[int, str] | None:
     """Return the number and the hook id of the next delivery to send; None if none is due.
 
-    It belongs to the organization served longest ago, except those in `full`, and to a hook that is not paused and has
+    It belongs to the least recently served organization that is not in `full`, and to a hook that is not paused and has
     no delivery in progress.
     """
     values = {**lease_bounds(now), "full": orjson.dumps([*full]).decode()}
@@ -97,8 +97,8 @@ def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = (
 def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> str:
     """Record the outcome of an attempt in the delivery and in its hook; delete finished deliveries beyond MAX_FINISHED.
 
-    Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost`, without recording anything, if the
-    caller's lease has expired.
+    Returns `delivered`, `failed` (there will be another attempt) or `dead`. Returns `lost`, without recording anything,
+    if the caller's claim has ended: the delivery was claimed again, ended or deleted.
     """
     if not connection.execute(
         "SELECT 1 FROM deliveries WHERE id = ? AND claimed_until = ?", [claimed.id, claimed.claimed_until]
@@ -141,7 +141,7 @@ def _record_failure(
 ) -> timedelta | None:
     """Record a failed attempt in its hook. Returns how long the hook is paused; None if it is now inactive.
 
-    A hook is disabled when its attempts have failed for too long.
+    A hook is disabled when its attempts have failed for too long, or the receiver answers 410 Gone.
     """
     at, hook_id = to_text(now), claimed.hook_id
     rows = connection.execute(

@@ -19,7 +19,7 @@ class Attempt(NamedTuple):
 
     status_code: int | None  # of the response; None if there was none
     error: str | None  # one of outgoing.connection.ERRORS if there was no response
-    ms: int  # how long it took
+    ms: int  # duration of the attempt
     retry_after: timedelta | None = None  # the pause requested by the receiver
 
     @property

@@ -91,7 +91,7 @@ class _HookPages:
         return await self._queue_and_show(request, lambda: self._hooks.send_test(organization, hook_id))
 
     async def rotate(self, request: Request) -> Response:
-        """Give a hook a new secret and show it once."""
+        """Rotate a hook's secret, and show the new secret once."""
         organization, hook_id = _editor(request), request.path_params["id"]
         _, made = await self._hooks.database.write(lambda: self._hooks.rotate(organization, hook_id))
         return await self.hook(request, made=made)

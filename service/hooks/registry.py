@@ -32,7 +32,7 @@ _PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit silently removes tab
 
 
 class NoSuchHook(NotFound, BadInput):
-    """The organization has no hook, or the hook no delivery, with this id."""
+    """The organization has no hook with this id, or the hook has no delivery with this id."""
 
     def __init__(self, problem: str) -> None:
         super().__init__("Hook or delivery not found.", "List the hooks to see their ids.", text=problem)
@@ -69,7 +69,9 @@ class Hooks:
         active: bool = True,
         created_by: str | None = None,
     ) -> tuple[Hook, str]:
-        """Create a hook. Returns the hook and its secret, which nothing else returns. Raises BadInput."""
+        """Create a hook. Returns the hook and its secret, which nothing else returns. Raises BadInput for an invalid
+        argument, or if there are already MAX_HOOKS hooks.
+        """
         check_organization(organization)
         self._check(name, url, events)
         hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), to_text(self._clock())
@@ -103,8 +105,8 @@ class Hooks:
         return found[0]
 
     def change(self, organization: str, hook_id: str, changes: HookChanges) -> Hook:
-        """Change a hook: activating clears its failures, deactivating ends its pending messages, a new URL ends its
-        pause. Raises NoSuchHook or BadInput.
+        """Change a hook. Activation clears its failures, deactivation ends its pending messages; both, and a new URL,
+        end its pause. Raises NoSuchHook, or BadInput for an invalid value.
         """
         known: dict[str, Any] = msgspec.to_builtins(changes)  # without unchanged fields
         name, url, events = known.get("name"), known.get("url"), known.get("events")
@@ -134,8 +136,9 @@ class Hooks:
         return deleted
 
     def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
-        """Give a hook a new secret, which is returned only here. For ROTATION, messages are also signed with the old
-        one. Raises NoSuchHook.
+        """Rotate a hook's secret. Returns the hook and the new secret, which nothing else returns. Raises NoSuchHook.
+
+        For ROTATION, messages are also signed with the old secret.
         """
         secret, now = new_secret(), self._clock()
         with self._change(organization, hook_id) as connection:
@@ -249,8 +252,8 @@ def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool = False) -> None:
-    """End a hook's pause before a user sends a message. Raises HookConflict if too many are pending, unless this one
-    already `is_waiting`.
+    """End a hook's pause before a user sends a message. Raises HookConflict if too many messages are pending,
+    unless the message itself is already pending (`is_waiting`).
     """
     ((name,),) = connection.execute("UPDATE hooks SET paused_until = NULL WHERE id = ? RETURNING name", [hook_id])
     if not is_waiting:

@@ -1,4 +1,4 @@
-"""Sends the messages in the outbox in a separate event loop, so that no request waits for a receiver."""
+"""The sender of the outbox's messages, in a separate event loop, so that no request waits for a receiver."""
 
 import asyncio
 import logging
@@ -32,11 +32,11 @@ DELETE_AFTER: Final = timedelta(hours=1)
 _LOG: Final = logging.getLogger(__name__)
 
 OnDelivered = Callable[[sqlite3.Connection, ClaimedDelivery, datetime], None]
-"""Called in the transaction that records a delivery with status 2xx."""
+"""A callback in the transaction that records a delivery with status 2xx."""
 
 
 class Sender:
-    """Delivers the messages of one lake. Several processes may send from the same lake."""
+    """A sender of one lake's messages. Several processes may send from the same lake."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Sender:
         on_delivered: OnDelivered | None = None,
     ) -> None:
         self.outcomes: Counter[str] = Counter(delivered=0, failed=0, dead=0)
-        """Attempts since the start, by outcome: delivered, failed (to be tried again), dead, and lost (recorded too
-        late)."""
+        """Attempts since the start, by outcome: delivered, failed (to be tried again), dead, and lost (the claim
+        ended before the outcome was recorded)."""
         self._database = database
         self._networks = networks
         self._clock = clock
@@ -59,7 +59,7 @@ class Sender:
         self._wake = asyncio.Event()
         self._is_stopped = False
         self._under_way: Counter[str] = Counter()
-        """Attempts by organization."""
+        """Number of attempts in progress, by organization."""
         self._attempts: set[asyncio.Task[None]] = set()
         self._deleted_at: datetime | None = None
         self._last_warning = ""
@@ -89,8 +89,8 @@ class Sender:
         return int(self._database.rows("SELECT count(*) FROM hooks WHERE disabled_reason IS NOT NULL")[0][0])
 
     def claim(self) -> ClaimedDelivery | None:
-        """Claim the next delivery; None if none is due, or if each organization with one already uses its share of the
-        slots.
+        """Claim the next delivery. Returns None if none is due, or if each organization with a due delivery already
+        uses its share of the slots.
         """
         free = SLOTS - self._under_way.total()
         full = [organization for organization, count in self._under_way.items() if count >= free]

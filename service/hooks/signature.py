@@ -1,4 +1,4 @@
-"""Signs messages according to Standard Webhooks 1.0.0: HMAC-SHA256 over id, time and body, with each hook's secret."""
+"""Message signatures according to Standard Webhooks 1.0.0: HMAC-SHA256 over id, time and body, with a hook's secret."""
 
 import base64
 import hashlib

@@ -44,7 +44,7 @@ MAX_WAITING_EDITS: Final = 8
 
 OPERATIONS = Operations["LinkService"]()
 LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
-"""Makes edits. All waiting edits of an organization become one change, since each change writes a file."""
+"""A group commit of edits: all waiting edits of an organization become one change, since each change writes a file."""
 
 
 def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:

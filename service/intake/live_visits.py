@@ -1,4 +1,4 @@
-"""Receives live visits: organizations take turns having theirs classified; then all are stored and acknowledged."""
+"""Live visits: organizations take turns to have their visits classified; then all are stored and acknowledged."""
 
 import asyncio
 import logging
@@ -28,10 +28,10 @@ OPERATIONS = Operations["VisitReceiver"]()
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
 SMALL: Final = 10
-"""Maximum number of visits in a submission that skips the queue, if at most MAX_WITHOUT_TURN visits then do so at once.
-"""
+"""Maximum number of visits in a submission that skips the queue, unless more than MAX_WITHOUT_TURN would skip it at the
+same time."""
 MAX_WITHOUT_TURN: Final = 100
-"""Maximum number of visits that are classified during a commit, because that delays other requests."""
+"""Maximum number of visits that are classified during a commit, since classification delays other requests."""
 SMALL_BYTES: Final = 65_536
 """Maximum size of a body, in bytes, that is parsed without waiting for a turn."""
 
@@ -45,7 +45,7 @@ class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VisitReceiver:
-    """Stores the visits of concurrent requests in batches, one commit each. Used by one event loop.
+    """A receiver that stores the visits of concurrent requests in batches, one commit each. For use in one event loop.
 
     One thread does all the work. Between two steps of a submission, it stores prepared visits and continues with
     another organization. While other organizations' queries run, an organization rests after each step for as long as
@@ -54,7 +54,7 @@ class VisitReceiver:
 
     def __init__(self, make_intake: "Callable[[], LiveIngest]", serves_others: Callable[[str], bool]) -> None:
         """`serves_others` returns whether other organizations' queries run or wait."""
-        self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
+        self._make_intake = make_intake  # called when the first visits arrive: it is slow, because it loads the rules
         self._made: LiveIngest | None = None
         self._pool = Pool(1, "intake", None, serves_others)
         self._commits = GroupCommit[PreparedVisits, IngestResult](
@@ -139,7 +139,7 @@ class VisitReceiver:
 @OPERATIONS.handles(
     Operation(
         "POST /visits", "visits",
-        "Send live visits. Durable when acknowledged; included in answers computed 12 s later.",
+        "Send live visits. They are durable once acknowledged, and included in answers computed 12 s later.",
         {"202": ReceivedVisits}, writer,
         {"application/json": Annotated[list[Reported], Meta(max_length=MAX_ROWS)], "application/x-ndjson": str},
         description="Rejected visits are reported by their index; the others are stored. If all are rejected, the "

@@ -175,7 +175,7 @@ async def set_status(jobs: JobService, call: Call) -> JobRecord:
     if call.body.status == "withdrawn":
         await jobs.write_links(
             call.organization
-        )  # if the link is being written, waits for it, so that it is not written after this response
+        )  # waits for a write in progress, so that the link is not written after this response
     return record
 
 
@@ -193,7 +193,7 @@ async def active_implementations(jobs: JobService, call: Call) -> Response:
     tag = _tag(await jobs.store.database.read(jobs.store.redirects_version, call.organization), domain)
     if _has(call, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    # what is shipped in between is sent with the older tag, and again with the next one
+    # redirects shipped in between are sent with the older tag, and again with the next
     body = await jobs.in_turn(call.caller, lambda: encode(jobs.store.redirects(call.organization, domain)))
     return JsonResponse(body, headers={"ETag": tag})
 

@@ -15,8 +15,8 @@ from service.jobs.subjects import KnownJob, known_jobs
 from service.jobs.tables import change_job, create_job, read_job
 
 MAX_OPEN_JOBS: Final = 100
-"""Maximum number of open jobs per type and organization. Then, a cause without an open job replaces the lightest new
-job if it is heavier, and is ignored otherwise."""
+"""Maximum number of open jobs per type and organization. At the maximum, a cause without an open job replaces the
+lightest new job if that is lighter, and is otherwise ignored."""
 RETURNS_AFTER: Final = timedelta(days=7)
 """A resolved job that is found again this long after its resolution is reopened."""
 
@@ -45,7 +45,7 @@ class Plan:
         return [(one.id, one.version) for one in self.known]
 
     def apply(self, connection: sqlite3.Connection) -> None:
-        """Carry out the plan."""
+        """Create and change the jobs as planned."""
         for one in self.writes:
             if one.before:
                 change_job(connection, one.before, one.after, one.change)
@@ -62,7 +62,7 @@ def plan(connection: sqlite3.Connection, cause: Cause, now: datetime) -> Plan:
     into it. If there is none, a closed job is reopened or a new one created, within MAX_OPEN_JOBS.
     """
     organization, kind = cause.organization, cause.findings[0].type
-    known = known_jobs(connection, organization, family_of(kind))  # the newest first
+    known = known_jobs(connection, organization, family_of(kind))  # newest first
     holders = [next((one for one in known if finding.subject in one.subjects), None) for finding in cause.findings]
     of_cause = [one for one in known if one.fingerprint == cause.fingerprint]
     is_refused = bool(of_cause) and of_cause[0].status == "dismissed" and not _returns(of_cause[0], now)
@@ -96,7 +96,7 @@ def plan(connection: sqlite3.Connection, cause: Cause, now: datetime) -> Plan:
         if not lighter:
             return Plan("refreshed" if writes else "ignored", writes, known)
         job = read_job(connection, organization, min(lighter, key=lambda one: one.weight).id)
-        expired = Change("expire", SYSTEM, now, "heavier ones were found")
+        expired = Change("expire", SYSTEM, now, "more important jobs were found")
         writes.append(Write(job, replace(job, status="dismissed"), expired))
     if returning := [one for one in related if one.status in CLOSED and _returns(one, now)]:
         job = read_job(connection, organization, returning[0].id)

@@ -29,8 +29,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def last_run(database: ControlDatabase, organization: str) -> date | None:
-    """Return the day of an organization's last recorded run, even if it failed; it covered the 28 days before. None
-    without a run.
+    """Return the day of an organization's last recorded run, even if it failed; None if there is none. A run covers the
+    28 days before its day.
     """
     rows = database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
     return date.fromisoformat(rows[0][0]) if rows[0][0] else None
@@ -49,8 +49,8 @@ class DailyDetection:
     ) -> None:
         """`open_engine` starts an engine with a time limit in seconds; starting it takes longer than most runs.
 
-        With `memory`, such as "300MB", the run of an organization with many visits gets its own process, with that much
-        memory for queries.
+        With `memory`, such as "300MB", an organization with many visits is processed in a separate process, with that
+        much memory for queries.
         """
         self.failures = 0
         """Number of failed detectors, measurements and whole runs since the start."""
@@ -65,7 +65,7 @@ class DailyDetection:
         self._failed: set[str] = set()
         """Organizations whose last run raised an exception; they come last, so that they do not delay the others."""
         self._waiting: dict[str, tuple[frozenset[date], datetime]] = {}
-        """By organization, the days that must be judged before its run, and since when this set has been the same."""
+        """By organization, the days that must be judged before its run, and when this set last changed."""
 
     def run_next(self) -> bool:
         """Run the detectors and measurements of one organization that is due today. Returns whether more may be due.
@@ -105,9 +105,7 @@ class DailyDetection:
             engine.close()
 
     def _waits(self, organization: str, day: date, now: datetime) -> bool:
-        """Return whether the run still waits for examined days to be judged, as after an import, an upgrade, or late
-        visits.
-        """
+        """Return whether the run still waits for examined days to be judged, such as after an import or an upgrade."""
         first, last = days_before(day)
         left = frozenset(
             one for one in self._lake.manifest.statistics.stored_span(organization).unjudged if first <= one <= last

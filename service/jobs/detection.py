@@ -41,8 +41,8 @@ from service.jobs.subjects import ShippedJob, read_shipped, read_touched
 from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
-"""Number of days before the approval: a redirect counts as shipped by the log only if all of them are covered, and the
-path was redirected on none of them."""
+"""Number of days before the approval that must be covered and without redirects of the path, for a redirect to count as
+shipped by the log."""
 MIN_REDIRECTED: Final = 3
 """Minimum number of redirected requests since the approval for a redirect to count as shipped by the log."""
 
@@ -62,7 +62,7 @@ class MeasureRun(NamedTuple):
     """The measured outcomes of shipped jobs, by job, and the jobs that could not be measured."""
 
     outcomes: dict[str, JobOutcome]
-    failed: dict[str, str]  # why
+    failed: dict[str, str]  # the reason, by job
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Detection:
         return runs
 
     def find(self, detector: Detector, as_of: date, shared: Snapshot | None = None) -> list[Finding]:
-        """Return what `detect` finds; for a detector that compares days, only findings on domains for which all days
-        are covered and judged.
+        """Return the findings of `detect`; if the detector compares days, only those on domains for which all days are
+        covered and judged.
         """
         findings = detect(self.engine, detector, self.organization, as_of, self.cancelled, shared=shared)
         if not detector.compares_days:
@@ -113,7 +113,7 @@ class Detection:
         return [finding for finding in findings if len(covered[finding.subject["domain"]]) == DETECTED_DAYS]
 
     def untouched(self, kind: str, as_of: date) -> list[Finding]:
-        """Return what a type's detector finds as of a day, without the subjects that `read_touched` returns."""
+        """Return a type's findings as of a day, except those about subjects that `read_touched` returns."""
         if kind not in DETECTORS:
             return []
         touched = read_touched(self.jobs.database, self.organization)
@@ -150,8 +150,8 @@ class Detection:
         """Compare the days before a job was approved with the days since it was shipped, in the organization's zone.
 
         The job's subjects are counted together. `others`, the control, are untouched findings of its detector on the
-        day it was found: a change that they share has a different cause. A job without the subjects of a detector, such
-        as one written by hand, is not measurable.
+        day it was found: a change that they share has another cause. A job whose subjects are not a detector's, such as
+        a job written by hand, is not measurable.
         """
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
         kind = JOB_KINDS.get(job.type)
@@ -184,7 +184,7 @@ class Detection:
         self, subject: Mapping[str, str | None], approved_at: datetime, now: datetime
     ) -> datetime | None:
         """Return the time of the first redirect of a path since its job's approval. Return None if the path was
-        redirected in the DAYS_WITHOUT before, if any of these days is not covered, or if there were fewer than
+        redirected in the DAYS_WITHOUT days before, if any of those days is not covered, or if there were fewer than
         MIN_REDIRECTED redirects.
         """
         approved_on, end = self._day_of(approved_at), self._day_of(now)

@@ -1,4 +1,4 @@
-"""Deletes job evidence that counts visits which an erasure or retention has deleted.
+"""Deletes job evidence that counts visits deleted by an erasure or by retention.
 
 Messages to hooks repeat evidence; messages about such a job are deleted, too, whether they were sent or not. When in
 doubt, evidence is deleted: a row counts many visits together, and names a path that perhaps only the deleted visits
@@ -30,9 +30,9 @@ Row = dict[str, Any]
 class ErasedEvidence:
     """Numbers of deleted records; in a dry run, of records that would be deleted."""
 
-    jobs: int = 0  # that lost evidence
-    rows: int = 0  # of evidence
-    implementations: int = 0  # that lost their content, since it may name visits, too
+    jobs: int = 0  # jobs that lost evidence
+    rows: int = 0  # rows of evidence
+    implementations: int = 0  # implementations that lost their content, since it may name visits, too
 
 
 def erase_evidence(
@@ -52,14 +52,14 @@ def erase_evidence(
 def expire_evidence(
     database: ControlDatabase, before: date, now: datetime, *, organization: str = "", dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete evidence that is entirely from before a day, for one organization or for all."""
+    """Delete evidence that counts only visits before a day, of one organization or of all."""
     return _erase(database, organization, lambda job, _: _days(job)[1] < before, now, dry_run)
 
 
 def _erase(
     database: ControlDatabase, organization: str, is_erased: Callable[[Job, Row], bool], now: datetime, dry_run: bool
 ) -> ErasedEvidence:
-    """Delete the evidence rows for which `is_erased` is true: one organization's, or all if `organization` is ""."""
+    """Delete the evidence rows for which `is_erased` is true; `organization` is "" for all organizations."""
     with database.snapshot() as connection:
         organizations = [organization] if organization else organizations_with_jobs(connection)
     erased = ErasedEvidence()
@@ -69,7 +69,7 @@ def _erase(
     if erased.jobs and not dry_run:
         with locked(database.lake.links_root, wait=True):  # another thread may be writing one of their links
             pass
-        database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too
+        database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # the write-ahead log still contains overwritten data
     return erased
 
 
@@ -81,7 +81,7 @@ def _erase_once(  # noqa: PLR0917
     dry_run: bool,
     erased: ErasedEvidence,
 ) -> bool:
-    """Delete rows of the current jobs. Returns False if some jobs changed concurrently: those keep their rows."""
+    """Delete rows of the current jobs. Returns False if some jobs changed concurrently; these keep their rows."""
     with database.snapshot() as connection:
         jobs = read_jobs(connection, organization)
     cuts = []
@@ -90,7 +90,7 @@ def _erase_once(  # noqa: PLR0917
         kept = [row for row in rows if not is_erased(job, row)]
         if len(kept) < len(rows):
             subjects: list[Row] = orjson.loads(job.subjects)
-            if len(subjects) > 1:  # those left keep their numbers
+            if len(subjects) > 1:  # the remaining subjects keep their numbers
                 subjects = [one if any(_has_subject(row, one) for row in kept) else {} for one in subjects]
             cuts.append((job, _without(job, kept, subjects), len(rows) - len(kept)))
     if not cuts:
@@ -124,7 +124,7 @@ def _without(job: Job, kept: list[Row], subjects: list[Row]) -> Job:
         domain=None,
         short_code=None,
         path=None,
-        fingerprint=None,  # if other visits show it again, that is another job
+        fingerprint=None,  # if other visits show the same cause, they get another job
         subjects="[]",
         evidence=None,
         evidence_rows=0,
@@ -145,8 +145,8 @@ def _days(job: Job) -> tuple[date, date]:
 
 
 def _is_about(job: Job, row: Row, visits: Criteria) -> bool:
-    """Return whether a row may count visits that match some criteria. The job provides a link or domain that the row
-    lacks.
+    """Return whether a row may count visits that match the criteria. If the row has no link or domain, the job's are
+    used.
     """
     first, last = _days(job)
     if (visits.since and last < visits.since) or (visits.before and first >= visits.before):

@@ -44,9 +44,9 @@ class Cause:
     """The findings of one cause, heaviest first, from which a job is made or refreshed."""
 
     kind: JobKind
-    query: str  # that found them, such as jobs/broken_link
+    query: str  # the query that found them, such as jobs/broken_link
     findings: Sequence[Finding]
-    days: tuple[date, date]  # first and last
+    days: tuple[date, date]  # the first and the last examined day
     rows: Sequence[Mapping[str, object]]  # the evidence: values by column, typed as in answers
     replay: str = ""  # the command that finds them again; "": `traffic jobs replay`
 
@@ -101,7 +101,7 @@ def family_of(kind: str) -> tuple[str, ...]:
 
 
 def blank_job(organization: str, kind: str, title: str, now: datetime) -> Job:
-    """Return a new job with a random id, a type and a title, and nothing else yet."""
+    """Return a new job with a random id, this type and this title; the other columns have their defaults."""
     at = to_text(now)
     return Job(f"job_{secrets.token_hex(10)}", organization, kind, "new", title, at, at)
 
@@ -159,7 +159,7 @@ def priority_of(cause: Cause) -> str:
 
 
 def rank(priority: str, kind: str) -> tuple[int, int]:
-    """Return a job's rank, lowest for the most urgent: by its priority, then by its type."""
+    """Return a sort key, lowest for the most urgent job: by its priority, then by the urgency of its type."""
     urgency = JOB_KINDS[kind].urgency if kind in JOB_KINDS else "error"
     return -PRIORITIES.index(priority), list(_PRIORITIES).index(urgency)
 
@@ -193,7 +193,7 @@ def evidence_of(cause: Cause, job_id: str) -> Evidence:
 def _sentences(job: Job, cause: Cause) -> tuple[str, str]:
     """Return a job's title and summary: fixed sentences with numbers, days, a checked host and a plain short code.
 
-    Nothing else that was requested is repeated here, since it is untrusted.
+    They contain no other text from requests, since it is untrusted.
     """
     host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "a domain"
     number, title = len(orjson.loads(job.subjects)), cause.kind.title

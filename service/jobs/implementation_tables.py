@@ -90,8 +90,8 @@ def check_shipped_redirects(connection: sqlite3.Connection, job: Job, number: in
 
 
 def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDraft) -> int:
-    """Return by how many bytes an organization's contents would exceed MAX_STORED_BYTES with the content of `added`; at
-    most 0 if they would not.
+    """Return the number of bytes by which an organization's contents would exceed MAX_STORED_BYTES with the content of
+    `added`; 0 or less if they would not.
     """
     if added.content is None:
         return 0
@@ -104,10 +104,10 @@ def excess_bytes(database: ControlDatabase, organization: str, added: CheckedDra
 
 
 def free_bytes(connection: sqlite3.Connection, organization: str, wanted: int) -> None:
-    """Delete contents of withdrawn implementations, oldest first, to free `wanted` bytes. Raises TooLarge if they are
-    too small.
+    """Delete contents of withdrawn implementations, oldest first, to free `wanted` bytes. Raises TooLarge if this
+    frees too little.
     """
-    if wanted <= 0:  # which is usual
+    if wanted <= 0:  # the usual case
         return
     rows = connection.execute(
         "SELECT job_id, number, bytes FROM jobs JOIN implementations ON job_id = jobs.id WHERE organization = ? "
@@ -153,7 +153,7 @@ def delete_wanted_links(connection: sqlite3.Connection, ids: Iterable[str]) -> N
 def read_attached_redirects(
     database: ControlDatabase, organization: str
 ) -> list[tuple[str, int, Sequence[Subject], datetime]]:
-    """Read approved jobs' redirects in force that are not shipped yet: job, number, subjects and time of approval."""
+    """Read the unshipped redirects in force of approved jobs: job, number, subjects and time of approval."""
     rows = database.rows(
         "SELECT jobs.id, number, subjects, implementations.subject, (SELECT max(at) FROM job_history "
         "WHERE job_id = jobs.id AND action = 'approve') AS approved_at FROM jobs JOIN implementations "
@@ -214,8 +214,8 @@ def _wanted_link(job: Job, number: int) -> str:
 def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
     """Delete the contents, notes and URLs of a job's implementations, their redirect rules and their pending links.
 
-    Returns the number of contents. Shipped redirects keep their contents and rules, since web servers use them. The
-    notes are also deleted from the job's history. A dry run only counts.
+    Returns the number of deleted contents. Shipped redirects keep their contents and rules, since web servers use them.
+    The notes are also deleted from the job's history. A dry run only counts.
     """
     ((count,),) = connection.execute(
         f"SELECT count(*) FROM implementations WHERE job_id = ? AND content IS NOT NULL AND NOT {_IS_REDIRECT}",
@@ -238,7 +238,7 @@ def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) 
 
 
 def damaged_contents(connection: sqlite3.Connection) -> list[str]:
-    """Return the problems of implementations: contents with a SHA-256 other than the stored one."""
+    """Return a sentence for each stored content that does not match its SHA-256."""
     rows = connection.execute(
         "SELECT job_id, number, sha256, content FROM implementations WHERE content IS NOT NULL ORDER BY 1, 2"
     )

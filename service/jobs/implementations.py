@@ -47,7 +47,7 @@ REDIRECT_STATUSES: Final = (301, 302, 307, 308)
 
 Note = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_NOTE_LENGTH})]
 Url = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_URL_LENGTH})]
-"""`check_note` and `check_url` reject longer values with TooLarge."""
+"""Notes and URLs: the schema states their maximum length; `check_note` and `check_url` raise TooLarge beyond it."""
 
 
 class Draft(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +72,7 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Approval:
-    """What an approval chooses as the implementation: a type other than the job's own, or an earlier implementation."""
+    """The implementation that an approval chooses: a type other than the job's own, or an earlier implementation."""
 
     implementation_type: str | None = None
     implementation_number: int | None = None
@@ -151,7 +151,7 @@ def check_note(note: str | None) -> None:
 
 
 def check_url(url: str) -> None:
-    """Check an https address, such as that of a pull request. Raises BadInput or TooLarge."""
+    """Check an https URL, such as the URL of a pull request. Raises BadInput or TooLarge."""
     if len(url) > MAX_URL_LENGTH:
         raise TooLarge(f"url has {len(url):,} characters; the maximum is {MAX_URL_LENGTH:,}.")
     if not _is_url(url, ("https",)):
@@ -159,9 +159,7 @@ def check_url(url: str) -> None:
 
 
 def paths_of(draft: Draft, job: Job) -> list[str]:
-    """Return those of a job's paths that a draft is about. Raises BadInput if the job has no subject with the draft's
-    number.
-    """
+    """Return the job's paths that a draft is about. Raises BadInput if the job has no subject with its number."""
     subjects = orjson.loads(job.subjects)
     if draft.subject is not None and draft.subject > len(subjects):
         raise BadInput(f"subject is {draft.subject}; the job has {len(subjects)}, numbered from 1.")
@@ -190,8 +188,8 @@ def rules_in(content: bytes) -> list[Any]:
 
 
 def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
-    """Raise BadInput unless this is a redirect rule on the job's domain, or on any if the job has none, and from one of
-    these paths, or from any if there are none.
+    """Check a redirect rule. Its domain must be the job's, or any if the job has none; its path must be one of `paths`,
+    or any if there are none. Raises BadInput.
     """
     example = f"send a rule like {orjson.dumps(RULE).decode()}"
     if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":

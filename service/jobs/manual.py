@@ -28,7 +28,7 @@ def manual_job(
 ) -> Job:
     """Return a new job with this title and summary, unchanged. Raises TooLarge or BadInput."""
     if short_code is not None and not is_short_code(short_code):
-        raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
+        raise BadInput("short_code must be 1 to 64 characters from A-Z, a-z, 0-9, _ and -.")
     return replace(
         blank_job(organization, MANUAL, check_line("title", title, MAX_TITLE_LENGTH), now),
         priority="medium",

@@ -1,9 +1,9 @@
 """Outcomes of jobs: compares the counts before the approval with the counts after shipping.
 
-There are two kinds of verdict. By the response: nearly all requests failed before, and since then nearly all succeed,
-or still fail. That needs no statistics. By the rate: for all other jobs, days are compared (rates.py), with other
-findings of the same detector as the control. This shows that a rate changed, not why, so it closes only jobs of types
-with few false alarms (a detector's `closes_by_rate`).
+There are two kinds of verdict. A verdict by the response needs no statistics: nearly all requests failed before, and
+since then nearly all succeed or still fail. All other jobs get a verdict by the rate: days are compared (rates.py),
+with other findings of the same detector as the control. It shows that a rate changed, not why, so it closes only jobs
+of types with few false alarms (a detector's `closes_by_rate`).
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -35,11 +35,11 @@ CLOSING_CHANGE: Final = 4
 MIN_OTHERS: Final = 20
 """If the control has at least this many subjects, none of them may have changed as much as the job."""
 MIN_EXPECTED: Final = 5
-"""Minimum expected events for the last look to report no change, if fewer events are better; and minimum events of the
-control before the approval for an outcome by the rate to resolve a job."""
+"""Minimum number of expected events for the last look to report no change, if fewer events are better. Also the minimum
+number of the control's events before the approval, for an outcome by the rate to resolve a job."""
 MIN_VISITS: Final = 20
-"""Minimum visits for the last look to report no change, if more events are better: there may have been no events
-before."""
+"""Minimum number of visits for the last look to report no change, if more events are better: there may have been no
+events before."""
 
 
 class Look(NamedTuple):
@@ -57,7 +57,7 @@ LAST_DAY: Final = LOOKS[-1].days
 
 class Dates(NamedTuple):
     """The days on which a job was found, approved and shipped, and today. The days before approval and shipping are
-    compared with those after shipping and before today.
+    compared with the days after shipping, up to yesterday.
     """
 
     found_on: date
@@ -110,7 +110,7 @@ _Counts = Mapping[date, DayCount]
 
 
 def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) -> list[DayCount]:
-    """Return consecutive days of a subject, each with the sums over the other subjects."""
+    """Return the counts of `number` days from `first`, with the sums over the other subjects as the control."""
     found = []
     for day in (first + timedelta(days=one) for one in range(number)):
         own, *rest = [counts.get(day, DayCount(day, 0, 0)) for counts in (by_day, *others)]
@@ -120,7 +120,7 @@ def _days(by_day: _Counts, others: Sequence[_Counts], first: date, number: int) 
 
 
 def _longest(days: Sequence[DayCount], fits: Callable[[Sequence[DayCount]], bool]) -> Sequence[DayCount] | None:
-    """Return the longest run of days up to the last one that satisfies `fits`; None if there is none."""
+    """Return the longest run of days that ends on the last day and satisfies `fits`; None if no run does."""
     return next((days[first:] for first in range(len(days)) if fits(days[first:])), None)
 
 
@@ -237,7 +237,7 @@ def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
 
 
 def _is_outdone(spans: _Spans, up: bool) -> bool:
-    """Return whether there are at least MIN_OTHERS other subjects, and the rate of one changed as much or more."""
+    """Return whether there are MIN_OTHERS other subjects, and the rate of any of them changed at least as much."""
     if len(spans.others) < MIN_OTHERS:
         return False
     changes = []

@@ -24,7 +24,7 @@ DayCount = tuple[date, int, int]
 
 
 class MeasureWords(NamedTuple):
-    """The words for the counts of a measure: its events, the visits beyond them, and all its visits."""
+    """The labels for the counts of a measure: its events, its other visits, and all its visits."""
 
     events: str
     others: str
@@ -58,7 +58,7 @@ WORDS: Final = {
     "server_errors": _FAILED,
     "training_without_return": MeasureWords("By its training crawlers", "Other crawlers and AI agents", "All visits"),
 }
-"""The words of the outcome's chart and table, by the name of the measure's SQL file."""
+"""The labels in the outcome's chart and table, by the name of the measure's SQL file."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
 _LONG_TEXT: Final = Markup("<details><summary><code>%s…</code></summary><code>%s</code></details>")
 _MAX_UNCUT: Final = 60
@@ -71,8 +71,8 @@ _NOTHING: Final = Markup('<data value="">–</data>')
 def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any] | None:
     """Return a record's evidence for the template; None for a job without evidence.
 
-    Columns with untrusted text have the kind "untrusted". `sql` is "" if the query has been removed. `command` writes a
-    command line, as PageContext does.
+    Columns with untrusted text have the kind "untrusted". `sql` is "" if the query has been removed. `command` formats
+    a command line, as PageContext.command does.
     """
     evidence = record.evidence
     if evidence is None:
@@ -96,8 +96,8 @@ def evidence_of(record: JobRecord, command: Callable[..., str]) -> dict[str, Any
 
 
 def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
-    """Return, for each row of evidence, the address below /app/ of a page that counts its requests; "" if no filter
-    finds them.
+    """Return, for each row of evidence, the path under /app/ of a page that counts its requests; "" if no filter finds
+    them.
     """
     if evidence is None:
         return []
@@ -112,7 +112,7 @@ def requests_of(job: Job, evidence: Evidence | None) -> list[str]:
 
 
 def _requests(subject: Mapping[str, str | None], scope: EvidenceScope) -> str:
-    """Return the address of a page that counts a subject's requests; "" if no filter finds them."""
+    """Return the path under /app/ of a page that counts a subject's requests; "" if no filter finds them."""
     if "*" in (subject.get("path") or "") or "/" in (subject.get("agent") or "") or subject.get("operator"):
         return ""
     names = {"path": "f_path", "agent": "f_agent", "ai_source": "f_ai_source"}
@@ -122,7 +122,7 @@ def _requests(subject: Mapping[str, str | None], scope: EvidenceScope) -> str:
 
 
 def outcome_sentences(outcome: JobOutcome) -> list[str]:
-    """Describe an outcome in sentences, the verdict first."""
+    """Return sentences that describe an outcome, the verdict first."""
     if outcome.verdict is None and outcome.status == "none":
         return ["Nothing is measured before an implementation is shipped."]
     if outcome.verdict is None:
@@ -139,7 +139,7 @@ def outcome_sentences(outcome: JobOutcome) -> list[str]:
 
 
 def approval_of(record: JobRecord, shipped_at: datetime) -> datetime:
-    """Return the time of the last approval before an implementation was shipped; without one, `shipped_at`."""
+    """Return the time of the last approval before an implementation was shipped; if there was none, `shipped_at`."""
     approved = [line.at for line in record.history if line.action == "approve" and line.at <= shipped_at]
     return max(approved, default=shipped_at)
 

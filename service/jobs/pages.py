@@ -73,7 +73,7 @@ def _in_list(summary: str) -> str:
 
 
 def _is_possible(job: JobRecord, action: JobAction) -> bool:
-    """Return whether an action can be taken now: only undecided jobs are approved, and nothing shipped is undone."""
+    """Return whether an action is possible now: only undecided jobs are approved, and nothing shipped is undone."""
     if action.is_default:
         return job.status in UNDECIDED
     return action.id != "undo" or job.outcome_status != "waiting"
@@ -86,8 +86,8 @@ class _JobPages:
         self._jobs = jobs.store
 
     def _unseen_days(self, organization: str) -> dict[str, date | None]:
-        """Return the day of the newest visit and the day after it if the daily run no longer examines the former;
-        otherwise None as the newest day.
+        """Return the newest day with visits as `newest_day` and the day after it as `as_of`, if the daily run no longer
+        examines `newest_day`; otherwise, `newest_day` is None.
         """
         services = self._context.services
         newest = services.lake.manifest.statistics.stored_span(organization).last_day
@@ -120,7 +120,7 @@ class _JobPages:
         return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
     async def act(self, request: Request) -> Response:
-        """Review, approve, undo, dismiss, resolve or reopen, as the form requests."""
+        """Review, approve, undo, dismiss, resolve or reopen the job, as the form requests."""
         fields = await editors_form(request)
         note = fields.get("note", "").strip() or None
         return await self._write_and_show(request, fields, self._jobs.act, fields.get("action_id", ""), note=note)
@@ -244,7 +244,7 @@ class _JobPages:
         approved_on, shipped_on = day_of(approval_of(job, shipped_at)), day_of(shipped_at)
         stored = orjson.loads((await self._jobs.database.read(self._jobs.job, organization, job.id)).subjects)
         subjects = chosen(stored, job.implementation.subject if job.implementation else None)
-        if not subjects or any(set(one) != set(kind.subject) for one in subjects):  # it was erased
+        if not subjects or any(set(one) != set(kind.subject) for one in subjects):  # they were erased
             return None
         first, last = days_of(approved_on, shipped_on, services.today(organization))
         try:

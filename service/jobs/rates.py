@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from service.jobs.records import Measure
 
 _QUANTILE: Final = 2.05
-"""A little more than the two-sided 95 % quantile of Student's t for 56 days, because small numbers of events vary more
-than it assumes."""
+"""A little more than the two-sided 95 % quantile of Student's t for 56 days, because small counts vary more than that
+distribution assumes."""
 _SLACK: Final = 1e-9
 """Tolerance for rounding: sums of the same numbers in another order differ by less."""
 

@@ -1,4 +1,4 @@
-"""Reads what pages need besides job records: undecided jobs, the newest job by fingerprint, and marks for a chart."""
+"""Reads data on jobs for pages: undecided jobs, the newest job by fingerprint, and marks for charts."""
 
 import json
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from service.jobs.findings import rank
 from service.reports.filters import Filters
 
 BROKEN: Final = ("broken_link", "dead_path", "error_days", "refused_people", "search_errors", "server_errors")
-"""Types of jobs about requests that should have been answered, but failed."""
+"""Types of jobs about requests that should have succeeded, but failed."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark: its day, what happened, and the page under /app/ that shows it."""
+    """An event on a day: its text, and the path under /app/ of the page that shows it."""
 
     day: date
     text: str
@@ -78,7 +78,7 @@ class JobReader:
         return marks
 
     def broken(self, organization: str, domain: str | None = None, short_code: str | None = None) -> list[Mark]:
-        """Return the undecided jobs about failing requests, or only those about a domain or a link, newest first."""
+        """Return marks for the undecided jobs about failing requests (only those on a domain or link), newest first."""
         rows = self._database.rows(
             "SELECT id, title, created_at FROM jobs "
             "WHERE organization = ? AND status IN ('new', 'reviewed') AND coalesce(?, domain) IS domain "

@@ -1,7 +1,6 @@
-"""A job, its implementations and its history: as they are stored, and as JSON shows them.
+"""A job, its implementations and its history, as they are stored and as they appear in JSON.
 
-The API returns the structs, hooks receive them and pages show them; the OpenAPI schemas are generated from their
-fields.
+The API returns the structs, hooks receive them, and pages show them. The OpenAPI schemas are generated from them.
 """
 
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ ActorKind = Literal["user", "key", "command_line", "system"]
 
 
 class Actor(NamedTuple):
-    """Who changed a job: a person, a program with an API key, the command line, or the service itself."""
+    """The author of a change to a job: a person, a program with an API key, the command line, or the service itself."""
 
     name: str  # the `sub` of an identity token, the id of an API key, "traffic", or "system"
     kind: ActorKind
@@ -75,7 +74,7 @@ class Job:
     outcome: str | None = None
     last_detected_at: str | None = None
     version: int = 1
-    fingerprint: str | None = None  # of the cause or the silence; None: written by hand, or its evidence was erased
+    fingerprint: str | None = None  # hash of the cause or silence; None: written by hand, or its evidence was erased
     weight: float = 0.0
     subjects: str = "[]"
     evidence: str | None = None
@@ -168,7 +167,7 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     status: OutcomeStatus
     before: Measure | None
     after: Measure | None
-    probability: float | None  # that such a change happens by chance, if the rate halved or doubled
+    probability: float | None  # p-value of the change; None: it was not tested
     checked_at: Time | None
     until: Annotated[date | None, Meta(description="the day of the last check")]
     judged_by: Annotated[JudgedBy | None, Meta(description="the responses to its requests, or the rate over days")] = (
@@ -176,11 +175,11 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     )
     interval: Annotated[
         Annotated[list[float], Meta(min_length=2, max_length=2)] | None,
-        Meta(description="ratio of the rate after to the rate before: an interval of about 95 %; after the last look"),
+        Meta(description="ratio of the rate after to the rate before: an interval of about 95 %; from the last check"),
     ] = None
     looks_left: Count | None = None
     others: Annotated[Count | None, Meta(description="other findings with which the rate was compared")] = None
-    control_before: Annotated[Measure | None, Meta(description="their sums")] = None
+    control_before: Annotated[Measure | None, Meta(description="sums over these other findings")] = None
     control_after: Measure | None = None
     resolves: Annotated[bool, Meta(description="whether the outcome is certain enough to resolve the job")] = False
     verdict: Annotated[str | None, Meta(description="the outcome in one sentence, with its numbers")] = None
@@ -251,7 +250,7 @@ class JobRecord(JobContent, frozen=True):
 
 
 def job_row(job: Job, implementation: tuple[str, str] | None) -> JobRow:
-    """Return a job as lists show it. `implementation` is the type and status of the one in force."""
+    """Return a job as lists show it. `implementation` is the type and status of its implementation in force."""
     values = {name: value for name, value in vars(job).items() if name in JobRow.__struct_fields__}
     for name in ("created_at", "updated_at", "last_detected_at"):
         values[name] = from_text(values[name])

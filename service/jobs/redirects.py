@@ -95,7 +95,7 @@ def link_of(job: Job, redirect_to: str, now: datetime) -> Link | None:
 
 
 class CheckedDraft(NamedTuple):
-    """An implementation to attach, with everything derived from its content before it is stored."""
+    """An implementation to attach, with its content, and the redirect rules and the link derived from it."""
 
     implementation: Implementation
     """The number is assigned when the draft is attached."""
@@ -105,7 +105,7 @@ class CheckedDraft(NamedTuple):
 
 
 def checked_draft(draft: Draft, job: Job, change: Change) -> CheckedDraft:
-    """Check a draft for a job; return it with everything derived from it. Raises BadInput or TooLarge."""
+    """Check a draft for a job, and derive its redirect rules and its link. Raises BadInput or TooLarge."""
     whole = with_rule(draft, job)
     content = check_draft(whole, job)
     link = link_of(job, draft.redirect_to, change.now) if draft.redirect_to else None

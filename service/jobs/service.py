@@ -20,8 +20,8 @@ caller waits for it."""
 
 
 def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
-    """Return the thread that writes links for redirects. After each change, an organization rests if other
-    organizations' queries are running or waiting.
+    """Return the thread that writes links for redirects. After each change, an organization pauses if queries of other
+    organizations are running or waiting.
     """
 
     def write(organization: str, waiting: list[None]) -> list[None]:
@@ -43,11 +43,11 @@ class JobService:
     clock: Clock
 
     async def written(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """Run a write in its organization's turn, and return its result. Raises what the write raises."""
+        """Run a write in its organization's turn, and return its result. Raises the exceptions of `work`."""
         return await self.workers.writes.compute(*caller.turn, work)
 
     async def in_turn(self, caller: Caller, work: Callable[[], Result]) -> Result:
-        """Run work that grows with an organization's stored data, and return its result. Raises Overloaded."""
+        """Run long work in its organization's turn, and return its result. Raises Overloaded, or what `work` raises."""
         with self.workers.texts.admitted(*caller.turn):
             return await self.workers.texts.compute(*caller.turn, work)
 
@@ -56,7 +56,7 @@ class JobService:
         await self.links.add(organization, None)
 
     async def guesses(self, caller: Caller, job_id: str) -> list[RedirectGuess]:
-        """Return guessed redirect targets for a job. Raises JobNotFound, Overloaded or what queries raise."""
+        """Return guessed redirect targets for a job. Raises JobNotFound, Overloaded and the exceptions of queries."""
         database = self.store.database
         job = await database.read(self.store.job, caller.organization, job_id)
         if job.action_id != ADD_REDIRECT:

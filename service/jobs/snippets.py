@@ -49,14 +49,14 @@ class Snippet(NamedTuple):
 
 
 class _LinesOfOne(NamedTuple):
-    """Lines for one path or agent: those next to nginx's server blocks, and those in the domain's block."""
+    """Lines for one path or agent: outside nginx's server blocks, and inside the domain's server or site block."""
 
     outside: Sequence[str]
     inside: Sequence[str]
 
 
 _Rule = Callable[[str, str], _LinesOfOne]
-"""Takes a path or an agent, and a unique name. Raises BadInput."""
+"""Returns the lines for a path or an agent, given a unique name for their variables. Raises BadInput."""
 
 
 def snippets_of(job: Job, lake: Lake, target: str) -> list[Snippet]:
@@ -89,7 +89,7 @@ def snippets_of(job: Job, lake: Lake, target: str) -> list[Snippet]:
 
 
 def _snippet(server: str, subjects: Iterable[str], rule: _Rule, job: Job) -> Snippet:
-    """Return the lines for all subjects. `rule` makes the lines for one from the subject and a unique name."""
+    """Return the snippet for all subjects; `rule` returns the lines for each."""
     outside, inside, left_out = dict[str, None](), dict[str, None](), list[tuple[str, str]]()
     for number, subject in enumerate(subjects, 1):
         try:
@@ -235,7 +235,7 @@ def _exactly(text: str) -> str:
 
 def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
     """Return the patterns that find an agent in user agents. Raises BadInput if people's user agents match, too, or if
-    the name is not printable.
+    the agent is unknown or its name is not printable.
     """
     patterns = [agent_pattern(row.token, row.exact) for row in rows if row.agent == agent] or [agent_pattern(agent)]
     if not agent.isprintable():

@@ -4,7 +4,7 @@
     new, reviewed ──approve──▶ approved ──deliver──▶ sent ──resolve──▶ resolved;  approved ──undo──▶ reviewed
     every open status ──dismiss──▶ dismissed;  resolved, dismissed ──reopen──▶ new
 
-Three things are kept apart: `status` (what was decided), `implementation_status` (whether it was done) and
+Three values are separate: `status` (the decision), `implementation_status` (whether it was carried out) and
 `outcome_status` (whether it helped).
 """
 
@@ -37,20 +37,20 @@ USER_TRANSITIONS: Final = {
     "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Dismiss"),
     "reopen": (dict.fromkeys(CLOSED, "new"), "Reopen"),
 }
-"""Actions of users: the status after the action by the status before, and a label. The id of a job's own action
-requests `approve`."""
+"""Actions of users, each with a label and with the status after the action by the status before. The id of a job's
+own action requests `approve`."""
 
 SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
     "improve": {"approved": "resolved", "sent": "resolved"},  # the outcome is: improved, and certain enough
     "fail": {"approved": "reviewed", "sent": "reviewed"},  # the outcome is: unchanged or worse
-    "expire": dict.fromkeys(UNDECIDED, "dismissed"),  # not found for a long time, or others weigh more
+    "expire": dict.fromkeys(UNDECIDED, "dismissed"),  # not found for a long time, or displaced by a heavier one
     "return": {"resolved": "new", "dismissed": "new"},  # found again
     "merge": dict.fromkeys(UNDECIDED, "dismissed"),  # another job is about the same cause
-    "erase": dict.fromkeys(OPEN, "dismissed"),  # what it is about was erased
+    "erase": dict.fromkeys(OPEN, "dismissed"),  # the visits that it is about were erased
     "arrive": dict.fromkeys(OPEN, "resolved"),  # visits from a source that was silent
 }
-"""Actions of the service itself: the status after the action by the status before."""
+"""Actions of the service itself, each with the status after the action by the status before."""
 
 EVENTS: Final = {
     "create": "job.created",
@@ -124,7 +124,7 @@ def next_status(action: str, status: str) -> str | None:
 
 
 def requested_action(own: str | None, action_id: str) -> str:
-    """Return the action for an id; `own` is the id of the job's own action, which is approved. Raises BadInput."""
+    """Return the action that an id requests: `approve` for `own`, the id of the job's own action. Raises BadInput."""
     if action_id in (APPROVE_FIX, own):
         return "approve"
     known = [name for name in USER_TRANSITIONS if name != "approve"]

@@ -65,9 +65,9 @@ MAX_SHIPPED_AGE: Final = timedelta(days=366)
 class Jobs:
     """The jobs of one lake. Safe to use from several threads and processes.
 
-    All methods block, so an event loop runs them through the database's `read` and `write`. Writes by people take the
-    `version` of the job that they know, or None, and raise JobNotFound, JobConflict, JobChanged (the version differs),
-    TooLarge or BadInput; in each case, nothing has changed.
+    All methods block, so an event loop runs them through the database's `read` and `write`. Methods with a `version`
+    expect the job to have that version; None accepts any. Writes raise JobNotFound, JobConflict, JobChanged (the
+    version differs), TooLarge or BadInput; in each case, nothing has changed.
     """
 
     def __init__(self, database: ControlDatabase) -> None:
@@ -197,7 +197,7 @@ class Jobs:
     def write_links(self, organization: str) -> None:
         """Write the links that attached redirects need, each once, and wait for links that are being written.
 
-        Takes a long time if there are many links. Raises LakeDamaged or OSError; in that case, a later call writes
+        This takes a long time if there are many links. Raises LakeDamaged or OSError; in that case, a later call writes
         them.
         """
         database = self.database
@@ -206,7 +206,7 @@ class Jobs:
                 delete_wanted_links(connection, made)
 
     def redirects(self, organization: str, domain: str = "") -> list[ShippedRedirect]:
-        """Return an organization's shipped redirects, or only those that work on a domain."""
+        """Return an organization's shipped redirects; with a domain, only redirects that work on it."""
         return read_redirects(self.database, organization, domain)
 
     def redirects_version(self, organization: str) -> str:

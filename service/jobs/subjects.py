@@ -1,4 +1,4 @@
-"""Subjects of jobs, as detection reads them: of known, of shipped, and of all approved or measured jobs."""
+"""Subjects of jobs, as detection reads them: of known jobs, of shipped jobs, and of approved or measured jobs."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ class KnownJob(NamedTuple):
     fingerprint: str
     subjects: Sequence[Subject]
     weight: float
-    closed_at: datetime | None  # the last time
-    closed_by: str | None  # the kind of actor that did so
+    closed_at: datetime | None  # when it was last closed
+    closed_by: str | None  # the kind of actor that last closed it
 
 
 class ShippedJob(NamedTuple):
@@ -41,8 +41,8 @@ class ShippedJob(NamedTuple):
 
 
 def chosen(subjects: Sequence[Subject], number: int | None) -> Sequence[Subject]:
-    """Return the subjects of an implementation that were not erased: the one with this number, from 1; without a
-    number, all.
+    """Return the subjects of an implementation: the subject with this number, from 1, or all if it is None. Erased
+    subjects are left out.
     """
     of_number = subjects if number is None else subjects[number - 1 : number]
     return [subject for subject in of_number if subject]
@@ -92,8 +92,8 @@ def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJo
 
 
 def read_touched(database: ControlDatabase, organization: str) -> list[tuple[str, dict[str, str | None]]]:
-    """Read the type and each subject of the found jobs that are approved, sent or resolved, or have an outcome status
-    other than none.
+    """Return the type and the subject of each detected job, for each of its subjects, if the job is approved, sent or
+    resolved, or has an outcome status other than none.
     """
     rows = database.rows(
         "SELECT type, subjects FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "

@@ -40,13 +40,13 @@ from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, ne
 JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)
 _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
-"""Maximum number of history lines in a record: the newest."""
+"""Maximum number of history lines in a record, which has the newest."""
 MAX_STORED_HISTORY: Final = 1_000
 """Maximum number of stored history lines per job: the newest. Older lines stay only if they are the job's first, or the
 last with their action and statuses, because outcomes are measured from such lines."""
 MAX_JOBS: Final = 5_000
-"""Number of jobs per organization, including closed ones, from which a job can be written by hand only if `make_room`
-can delete one. Detectors have no such limit."""
+"""Number of jobs per organization, including closed ones, at which a job can be written by hand only if `make_room` can
+delete another. Detectors have no such limit."""
 _HAS_SHIPPED_REDIRECT: Final = (
     "EXISTS (SELECT 1 FROM implementations AS one WHERE job_id = jobs.id AND one.status = 'shipped' "
     "AND content_type = 'application/json')"
@@ -81,7 +81,7 @@ def read_listed_jobs(database: ControlDatabase, organization: str) -> list[JobRo
 
 
 def organizations_with_jobs(connection: sqlite3.Connection) -> list[str]:
-    """Return every organization that has a job."""
+    """Return the organizations with jobs, sorted by name."""
     return [name for (name,) in connection.execute("SELECT DISTINCT organization FROM jobs ORDER BY organization")]
 
 
@@ -220,7 +220,7 @@ def attach(connection: sqlite3.Connection, job: Job, checked: CheckedDraft, chan
 def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: datetime) -> None:
     """Record that a hook accepted an approved job, in the transaction that records the delivery.
 
-    Nothing happens if the message is about something else, or the job has another status.
+    Does nothing if the message is not about an approval, or if the job is gone or has another status.
     """
     if delivered.event != EVENTS["approve"] or delivered.job_id is None:
         return
@@ -232,7 +232,7 @@ def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: d
 
 
 def _record(connection: sqlite3.Connection, before: Job | None, after: Job, change: Change) -> None:
-    """Write the history line of a change with an action, and send messages to hooks if the change is an event."""
+    """Insert the history line of a change with an action, and queue messages to hooks if the change is an event."""
     action, actor, now, note = change
     if action is None:
         return

@@ -1,4 +1,4 @@
-"""Text in jobs: what comes from requests is sanitized, what editors write is checked.
+"""Text in jobs: text from requests is sanitized, and text from editors is checked.
 
 Paths, agent names, hosts and codes are untrusted, and programs that follow instructions read the jobs. Titles and
 summaries contain no such text except valid hosts and plain short codes. Elsewhere, it is percent-encoded ASCII of at
@@ -34,7 +34,7 @@ def sanitized(value: object) -> object:
 
 
 def cut(encoded: str, length: int) -> str:
-    """Return the first characters of a percent-encoded string, without an incomplete escape at the end."""
+    """Return a percent-encoded string truncated to `length`, without an incomplete escape at the end."""
     return encoded if len(encoded) <= length else _CUT_ESCAPE.sub("", encoded[:length])
 
 

@@ -20,7 +20,7 @@ _LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy | None], str]] = {
 
 
 def verdict(found: JobOutcome) -> str:
-    """Describe a measured outcome in one sentence with its numbers."""
+    """Return a measured outcome as one sentence with its numbers."""
     early, late = found.before or NO_DAYS, found.after or NO_DAYS
     if found.judged_by == "answer":
         numbers = f"{share(early)} requests failed in the {plural(early.days, 'day')} before, "
@@ -42,5 +42,5 @@ def verdict(found: JobOutcome) -> str:
 
 
 def share(days: Measure | None) -> str:
-    """Return the number of events over days, and of the visits among which they happened: "3 of 10". "" for None."""
+    """Return the events of a measure, and the visits that they are counted among, as "3 of 10"; "" for None."""
     return f"{days.events:,} of {days.visits:,}" if days else ""

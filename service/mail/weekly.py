@@ -87,13 +87,13 @@ def _to_do(jobs: Sequence[tuple[str, str]]) -> list[str]:
 
 @dataclass(eq=False)
 class WeeklyMail:
-    """Sends each week's report to each organization's addresses, at most once, however many servers a lake has."""
+    """The sender of weekly reports. A lake's servers together send an organization each report at most once."""
 
     lake: Lake
     database: ControlDatabase
     clock: Callable[[], datetime]
     open_warehouse: Callable[[], Warehouse]
-    """Starts an engine, which is closed after each report."""
+    """A function that opens an engine. Each report uses a new engine."""
     server: InitVar[SmtpServer]
     sender: str
     recipients: Mapping[str, tuple[str, ...]]

@@ -1,4 +1,4 @@
-"""Answers the Model Context Protocol: one JSON-RPC message, one answer, no session. Both transports use it.
+"""The Model Context Protocol: one JSON-RPC message, one answer, no session. Both transports use this module.
 
 Supports the stateless revision 2026-07-28 and, also without state, the handshake of earlier revisions
 (https://modelcontextprotocol.io/specification). Small enough to need no SDK.

@@ -29,7 +29,7 @@ ScopeOf = Callable[[Mapping[str, str]], Scope]
 def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
     """Return sources that read an open lake. Free SQL runs on an engine that opens only this organization's folders.
 
-    `opened` gets the resources that the caller must close.
+    Resources that the caller must close are pushed to `opened`.
     """
     warehouse = opened.enter_context(closing(Warehouse(lake, load_traffic_values(None))))
     control = opened.enter_context(closing(ControlDatabase(lake)))

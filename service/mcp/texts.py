@@ -1,4 +1,4 @@
-"""Formats tool results as text for a conversation: an explanation, then JSON, truncated to fit.
+"""Tool results as text for a conversation: an explanation, then JSON, truncated to fit.
 
 Referrers, paths, campaigns and user agents are untrusted, and a language model reads them: they are escaped to ASCII,
 truncated to MAX_TEXT_LENGTH, and marked as data.

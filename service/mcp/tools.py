@@ -91,7 +91,7 @@ class Tool:
     properties: Mapping[str, Any]
     required: Sequence[str]
     call: Callable[[Mapping[str, str], int], Awaitable[str]]
-    """Takes arguments and a maximum number of tokens; returns the answer as text."""
+    """A function that answers a call as text, given the arguments and a maximum number of tokens."""
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Toolbox:
         return [tool.definition for tool in self._tools.values()]
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        """Call a tool; return its text. Raises KeyError if it is unknown, ToolFailed for an invalid or failed call."""
+        """Call a tool; return its text. Raises KeyError if it is unknown, or ToolFailed if the call fails."""
         tool = self._tools[name]
         unknown = arguments.keys() - tool.properties.keys() - {"max_tokens"}
         missing = [name for name in tool.required if name not in arguments]

@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 
 class Check(NamedTuple):
-    """The outcome of one check. `text` is a sentence; if the level is not ok, it usually ends with a remedy."""
+    """The outcome of one check. `text` is a sentence; unless the level is ok, it usually ends with a remedy."""
 
     level: Literal["ok", "warning", "broken"]
     subject: str

@@ -32,7 +32,7 @@ PREFIX: Final = "TRAFFIC_"
 MISSPELT: Final = 0.75
 """Minimum similarity, from 0 to 1, between a misspelt name and the intended name."""
 MIN_FREE_BYTES: Final = 100_000_000
-"""With less free space, imports and spilling queries will soon fail."""
+"""Minimum free disk space: below it, imports and spilling queries will soon fail."""
 FEW_FREE_BYTES: Final = 2_000_000_000
 MAX_SYNC_SECONDS: Final = 0.2
 """Maximum acceptable duration of a sync, since each response to POST /visits waits for one."""
@@ -63,7 +63,7 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
             yield check_secrecy(lake)
             status = status_of(lake, now)
             problem = status.manifest_problem
-            yield Check("broken" if problem else "ok", "manifest", problem or "the lake's files belong to it.")
+            yield Check("broken" if problem else "ok", "manifest", problem or "it matches the lake's files.")
             yield check_clock(lake, status, now)
             yield check_own_agents(lake)
             yield check_names_in_use(lake)
@@ -118,7 +118,7 @@ def check_address(settings: Settings) -> Check:
         is_local = False
     if not is_local:
         if proxies:
-            return Check("ok", subject, f"other machines can reach {host}; of these, {named} may forward.")
+            return Check("ok", subject, f"other machines can reach {host}; X-Forwarded-For is trusted from {named}.")
         remedy = "put a proxy with TLS in front, and name its network in TRAFFIC_TRUSTED_PROXIES."
         return Check("warning", subject, f"other machines can reach {host} over plain http; {remedy}")
     if not proxies:
@@ -126,7 +126,7 @@ def check_address(settings: Settings) -> Check:
     if not any(network.is_loopback for network in proxies):
         text = f"only this machine can reach {host}, but TRAFFIC_TRUSTED_PROXIES is {named}"
         return Check("warning", subject, f"{text}: all clients of a proxy here share one rate limit; add 127.0.0.1.")
-    return Check("ok", subject, f"only this machine can reach {host}; its proxies may forward.")
+    return Check("ok", subject, f"only this machine can reach {host}; X-Forwarded-For is trusted from {named}.")
 
 
 def check_space(root: Path, free: int) -> Check:
@@ -222,7 +222,7 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
 
 
 def check_countries(lake: Lake, settings: Settings) -> Check:
-    """Check the country database."""
+    """Check whether the country database is valid, if there is one."""
     try:
         database = country_database(lake, settings.geoip)
     except BadInput as error:

@@ -10,7 +10,7 @@ _TOLD: Final = BITS["fetch_sent"] | BITS["fetch_absent"]
 
 
 def headers_in_words(lake: Lake) -> str:
-    """Return a sentence that says whether the newest visits of each organization were logged with `Sec-Fetch-*`."""
+    """Return a sentence on whether the newest visits of each organization were logged with `Sec-Fetch-*`."""
     told = {name: _has_fetch_metadata(lake, name) for name in lake.manifest.organizations.names()}
     without = [name for name, has_some in told.items() if has_some is False]
     if not without:
@@ -23,7 +23,7 @@ def headers_in_words(lake: Lake) -> str:
 
 
 def _has_fetch_metadata(lake: Lake, organization: str) -> bool | None:
-    """Return whether any visit on an organization's newest day has a fact about these headers; None without visits."""
+    """Return whether a log of an organization's newest day has `Sec-Fetch-*`; None if it has no visits."""
     files = lake.manifest.files
     span = files.span(organization)
     newest = files.facts_by_day(organization, span[1], span[1]) if span else {}

@@ -40,15 +40,15 @@ _LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
 FLUSH_VISITS: Final = 20_000
 CHECK_AFTER: Final = timedelta(hours=24)
-"""How often the checksum of each file is verified again."""
+"""Interval after which the checksum of each file is verified again."""
 
 START_DELAY_SECONDS: Final = 1.0
 """Delay before the background work starts, so that it does not slow down the first requests."""
 
 QUIET_PERIOD: Final = timedelta(minutes=10)
-"""How long a past day must be without new visits before its files are merged and counted."""
+"""Time without new visits after which the files of a past day are merged and counted."""
 TURN_SECONDS: Final = 5.0
-"""Maximum duration of a task's turn while others of its group wait, so that an endless task does not block them."""
+"""Maximum duration of a task's turn, so that an endless task does not block the other tasks of its group."""
 
 
 class Maintenance:
@@ -109,7 +109,7 @@ class Maintenance:
         await asyncio.to_thread(self._run_safely, Maintenance._flush)
 
     async def _repeat(self, seconds: int, tasks: Sequence["Task"]) -> None:
-        """At each interval, run all tasks by turns until none has more to do."""
+        """At each interval, run the tasks of a group in turn until none has more to do."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
             while any([await self._take_turn(task.step) for task in tasks]):
@@ -119,8 +119,8 @@ class Maintenance:
     async def _take_turn(self, step: "Step") -> bool:
         """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do.
 
-        After each step, it sleeps as long as the step took, but at most TURN_SECONDS, so that queries get half of the
-        machine.
+        After each step, it sleeps for the duration of the step, but at most TURN_SECONDS, so that queries get half of
+        the machine.
         """
         ends_at, has_more = time.monotonic() + TURN_SECONDS, True
         while has_more:
@@ -243,7 +243,7 @@ class Maintenance:
         for organization in organizations_that_want_links(self._control):
             try:
                 jobs.write_links(organization)
-            except (TrafficError, OSError, sqlite3.Error) as error:  # links of other organizations are written
+            except (TrafficError, OSError, sqlite3.Error) as error:  # continue with the other organizations
                 problem = error
         if problem:
             raise problem
@@ -259,7 +259,7 @@ class Maintenance:
 
 
 Step = Callable[[Maintenance], bool | None]
-"""Does one step of a task. Returns whether there is more to do now; None means no."""
+"""Runs one step of a task. Returns whether there is more to do now; None means no."""
 
 
 class Task(NamedTuple):

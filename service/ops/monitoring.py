@@ -16,7 +16,7 @@ from service.core.metrics import Metrics
 
 OPERATIONS = Operations["HealthCheck"]()
 HEALTH_CACHE_SECONDS: Final = 1.0
-"""How long the result of a health check is cached."""
+"""Time for which the result of a health check is cached."""
 
 
 class HealthCheck:
@@ -46,7 +46,7 @@ class HealthCheck:
     Operation("GET /healthz", "health", "Whether the service can answer queries.", {"200": Json}, is_public=True)
 )
 async def status(health: HealthCheck, _: Call) -> dict[str, str]:
-    """Raise the query's error if it failed."""
+    """Return the status ok. Raises the error of the health check's query if it failed."""
     if failure := await health.failure():
         raise failure
     return {"status": "ok"}

@@ -1,4 +1,4 @@
-"""Checks what the lake's owner configured: agents of the lake's own, and rules that exclude the owner's visits."""
+"""Checks the owner's configuration in the lake: its own agents, and rules that exclude the owner's visits."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,7 +23,7 @@ def check_own_agents(lake: Lake) -> Check:
 
 
 def check_names_in_use(lake: Lake) -> Check:
-    """Check which tables of agents and referrers are in use."""
+    """Check which tables of agents and referrers are in use, and whether this version has newer ones."""
     try:
         names = names_in_use(lake)
     except BadInput as error:
@@ -35,7 +35,7 @@ def check_names_in_use(lake: Lake) -> Check:
 
 
 def check_exclusions(lake: Lake, now: datetime) -> Check:
-    """Check whether each rule that is older than MAX_IDLE and excludes the owner's visits has set any visit aside."""
+    """Check whether every rule that excludes the owner's visits, and is older than MAX_IDLE, has matched a visit."""
     exclusions = lake.manifest.exclusions
     records = [(name, record) for name in lake.manifest.organizations.names() for record in exclusions.records(name)]
     for name, (rule, since, visits) in records:

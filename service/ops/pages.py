@@ -44,7 +44,7 @@ class _StatePages:
         )
 
     async def storage(self, request: Request) -> Response:
-        """Show only this organization's stored data."""
+        """Show the status of this organization's stored data, and changes to the classification rules."""
         organization, services = request.scope["session"].organization, self._context.services
         now = services.clock()
         status = await self._context.in_thread(request, organization_status, services.lake, organization, now)

@@ -1,4 +1,4 @@
-"""Checks that addresses are public. Otherwise, a hook could reach this machine's internal networks."""
+"""Checks that addresses are public, so that hooks cannot reach internal networks."""
 
 import ipaddress
 from collections.abc import Sequence

@@ -37,8 +37,8 @@ async def connect(
 ) -> socket.socket:
     """Connect to the first address of a host that accepts a connection, if all of its addresses are allowed.
 
-    The caller must set a timeout at `deadline`, by the event loop's clock; each address gets an equal share of the time
-    that is left until then. Raises OutgoingError.
+    The caller must set a timeout at `deadline`, by the event loop's clock; each address gets an equal share of the
+    remaining time. Raises OutgoingError.
     """
     try:
         found = await in_daemon_thread(socket.getaddrinfo, host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
@@ -67,8 +67,8 @@ async def connect(
 
 
 async def tls_context() -> ssl.SSLContext:
-    """Return a context that verifies certificates and host names, by the system's authorities or those in
-    SSL_CERT_FILE.
+    """Return a context that verifies certificates and host names, with the system's certificate authorities or those in
+    SSL_CERT_FILE and SSL_CERT_DIR.
     """
     return await in_daemon_thread(_tls_context, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 

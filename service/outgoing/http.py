@@ -49,7 +49,7 @@ async def fetch(
     """Return the body of a 200 response from an operator's own server, on any network.
 
     With a form, the request is a POST of its fields. https URLs are fetched through the proxy that the environment
-    sets, if any. Raises OutgoingError, or BadStatus for another status.
+    sets, if any. Raises OutgoingError; for a status other than 200, its subclass BadStatus.
     """
     sent = {"Accept": "application/json", **(headers or {})}
     if form is not None:
@@ -112,14 +112,14 @@ async def request(
                 writer.transport.abort()
     except TimeoutError as error:
         raise OutgoingError("timed_out", f"no complete answer within {seconds:g} s") from error
-    except (ValueError, h11.ProtocolError) as error:  # ValueError: of the URL
+    except (ValueError, h11.ProtocolError) as error:  # ValueError: an invalid URL
         raise OutgoingError("invalid_response", error) from error
     except OSError as error:
         raise OutgoingError("connection_failed", error) from error
 
 
 def _body_of(response: Response) -> bytes:
-    """Return the body of a response. Raises BadStatus."""
+    """Return the body of a response. Raises BadStatus for a status other than 200."""
     if response.status != 200:
         raise BadStatus(response.status)
     return response.body
@@ -128,14 +128,14 @@ def _body_of(response: Response) -> bytes:
 async def _connect(
     url: SplitResult, deadline: float, networks: Sequence[Network] | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the host of a URL, with TLS for https. Raises OutgoingError, OSError, ValueError."""
+    """Connect to the host of a URL, with TLS for https. Raises OutgoingError, OSError, ValueError or ProtocolError."""
     host, is_tls = url.hostname or "", url.scheme == "https"
     port = url.port or (443 if is_tls else 80)
 
     def is_allowed(address: Address) -> bool:
         return networks is None or is_in(address, networks) or (is_tls and is_public(address))
 
-    # the proxy of the environment, only for an operator's own https URLs
+    # the environment's proxy is used only for the operator's own https URLs
     address = getproxies().get("https", "") if is_tls and networks is None and not proxy_bypass(host) else ""
     proxy = urlsplit(address if "://" in address else f"//{address}") if address else None
     via = (proxy.hostname or "", proxy.port or 443) if proxy else (host, port)

@@ -21,7 +21,7 @@ REPLY_SECONDS: Final = 15.0
 CONVERSATION_SECONDS: Final = 60.0
 """Deadline for the whole conversation, starting with the name lookup."""
 MAX_REPLY: Final = 200
-"""Maximum number of characters of a server's reply that messages quote."""
+"""Maximum number of characters to quote from a server's reply."""
 
 
 class MailFailed(TrafficError):
@@ -37,8 +37,7 @@ class Mailer:
         self._cancel: Callable[[], object] = lambda: None
 
     def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
-        """Send one message. Returns sentences on problems after which at least one recipient may still have received
-        it.
+        """Send one message. Returns a sentence for each problem; at least one recipient may still have received it.
 
         Raises MailFailed if no recipient received it; the exception's message does not contain the password.
         """
@@ -56,7 +55,7 @@ class Mailer:
             raise self._failed(f"could not be used ({error.__cause__ or error})") from error
 
     def interrupt(self) -> None:
-        """End the current conversation, and let no other begin."""
+        """Cancel the current conversation, and prevent any further conversation."""
         self._is_interrupted = True
         with suppress(RuntimeError):  # it has just ended
             self._cancel()
@@ -64,9 +63,9 @@ class Mailer:
     async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
         """Send one message. Raises the exceptions that `send` translates.
 
-        A password is only sent over TLS, to a server with a valid certificate, which smtps always requires. With smtp
-        and no password, STARTTLS is used if it is offered, with any certificate: private mail servers often have a
-        self-signed certificate.
+        A password is sent only over TLS, to a server with a valid certificate. smtps always requires a valid
+        certificate. With smtp and no password, STARTTLS is used if offered, and any certificate is accepted: private
+        mail servers often have a self-signed certificate.
         """
         server, task = self._server, asyncio.current_task()
         if task:

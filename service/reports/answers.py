@@ -17,7 +17,7 @@ from service.reports.query_batch import QueryBatch
 Result = TypeVar("Result")
 
 LONG: Final = ("bot-traffic", "top-links")
-"""Entries that read the most rows of rollups. They start first; otherwise, they would run alone at the end."""
+"""Entries that read the most rows of rollups. They start first, so that they do not run alone at the end."""
 
 _PARTS: Final = {
     name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
@@ -52,7 +52,7 @@ class Answers:
         return await (while_connected(computed, receive) if receive else computed)
 
     async def compressed(self, entry: Entry, scope: Scope, is_share: bool, body: bytes) -> bytes:
-        """Return, as gzip, an answer that `body` just returned. It is compressed only once while it is cached."""
+        """Return an answer that `body` just returned, compressed with gzip. A cached answer is compressed only once."""
         key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)
 
@@ -72,7 +72,7 @@ class Answers:
         for entry, scope in pairs:
             groups.setdefault(scope, {})[entry.name] = entry
             if self._workers.is_full(scope.organization, is_share):
-                continue  # what is cached is better than nothing
+                continue  # an outdated answer is better than none
             state = self.state(scope.organization)
             for part in (entry, *(part for _, part in _PARTS.get(entry.name, ()))):
                 self._cache.drop_outdated(CacheKey.of(part.name, scope, state.epoch), state.revision)
@@ -99,8 +99,8 @@ class Answers:
     def state(self, organization: str) -> OrganizationState:
         """Return the state of an organization, read once per iteration of the event loop.
 
-        All requests answered in one iteration were received before it, so none of them gets an older epoch. Raises
-        LakeReplaced.
+        All requests answered in one iteration were received before it, so the state is never older than a request.
+        Raises LakeReplaced.
         """
         if not self._states:
             asyncio.get_running_loop().call_soon(self._states.clear)
@@ -142,7 +142,7 @@ class Answers:
 
     def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int, is_share: bool) -> None:
         """Raise Overloaded if one of the entries has to be computed and too many requests are already admitted. Without
-        this check, rejecting a dashboard would cost as many tasks and exceptions as it has parts.
+        this check, rejecting a dashboard would cost a task and an exception for each of its parts.
         """
         if not self._workers.is_full(scope.organization, is_share):
             return

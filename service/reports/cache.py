@@ -16,14 +16,14 @@ from service.core.http.errors import Overloaded
 
 TTL_SECONDS: Final = 300
 PAGE_SECONDS: Final = 30
-"""Age at which pages request an answer again if the lake has changed since."""
+"""Maximum age of a cached answer for pages if the lake has changed since."""
 MAX_BYTES: Final = 64 << 20
 _OVERHEAD_BYTES: Final = 512  # estimated memory of an entry in addition to its body
 _FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
 
 
 Compute = Callable[[], Awaitable[bytes]]
-"""Computes an answer."""
+"""Computes an encoded answer, or compresses one."""
 
 
 class CacheKey(NamedTuple):
@@ -44,7 +44,7 @@ class CacheKey(NamedTuple):
 
 
 class CachedAnswer(NamedTuple):
-    """An encoded answer, and the time when it was stored, by the cache's clock."""
+    """An encoded answer, and the time at which it was stored, by the cache's clock."""
 
     body: bytes
     stored_at: float
@@ -123,7 +123,7 @@ class AnswerCache:
 
         Concurrent calls with the same key share one computation; calls from shares share another. A computation is
         cancelled when all of its calls are cancelled. If it fails, all of its calls raise the error, and nothing is
-        cached. Overloaded is raised only by the call that began the computation; another call then begins it again.
+        cached. Overloaded is raised only by the call that started the computation; another call then starts it again.
         """
         cached = self.get(key)
         self.count(key.organization, key.name, "misses" if cached is None else "hits")

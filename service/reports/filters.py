@@ -67,15 +67,15 @@ class Filters:
     today: date
     targets: LinkIndex
     target_code: str | None = None  # the short code that target_url resolves to
-    target_codes: int = 0  # how many short codes lead to target_url
-    tagged: str | None = None  # the links with the tag, in the form of a Scope
+    target_codes: int = 0  # number of short codes that lead to target_url
+    tagged: str | None = None  # the links with the tag, encoded as in Scope.tag
     compares: bool = False  # whether tables show the previous period: a parameter of pages, not of the API
     by: str = ""  # "tag": the page Links lists tags instead of links; a parameter of pages, too
     chosen_group: str = ""  # the traffic_group in the address, perhaps ALL_GROUPS; "": the default of the page
 
     @classmethod
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex, group: str = "") -> Self:
-        """Parse the query string of a page that shows `group`, unless the query string has another group.
+        """Parse the query string of a page; `group` is the page's default for traffic_group.
 
         Raises InvalidParameter, as the API does. Blocks while it reads links.
         """
@@ -173,8 +173,8 @@ class Filters:
     def settled(self, first_day: date | None) -> str | None:
         """Return the query string to redirect to, or None if no redirect is needed.
 
-        It has both days if only one is given, and a range instead of days that equal it: a form sends its previous
-        range and the days that it shows. `first_day` is the day of the first visit. Raises InvalidParameter.
+        It contains both days if only one is given, and a range instead of equal days, since a form sends its previous
+        range together with the days that it shows. `first_day` is the day of the first visit. Raises InvalidParameter.
         """
         start, end = self.given.get("start_date"), self.given.get("end_date")
         if not start and not end:
@@ -212,13 +212,13 @@ class Filters:
 
     @property
     def earlier(self) -> tuple[date, date]:
-        """The same number of days, directly before."""
+        """The span of the same length directly before the days in scope: its first and last day."""
         return self.scope.start_date - timedelta(self.days), self.scope.start_date - timedelta(1)
 
     @property
     def later(self) -> tuple[date, date] | None:
-        """The same number of days, directly after or, if these would pass today, until today; None if today is in
-        scope.
+        """The span of the same length directly after the days in scope, moved back to end today if it would end later;
+        None if today is in scope.
         """
         if self.scope.end_date >= self.today:
             return None
@@ -227,22 +227,22 @@ class Filters:
 
     @property
     def hidden_fields(self) -> list[tuple[str, str]]:
-        """The filters that the form keeps without showing a field: name and value."""
+        """The names and values of the form's hidden fields: filters without a visible field."""
         given = [(PARAMETERS[name], value) for name, value in self.in_address.items()]
         fields = [(row.page_name, value) for row, value in given if row.kind != "days" and row.name not in _FORM_FIELDS]
         return [*fields, *self._of_page.items()]
 
     @property
     def groups(self) -> list[tuple[str, str, bool]]:
-        """Selectable groups: label, query string, and whether the group is selected; none is if only a traffic_type
-        is chosen.
+        """The selectable groups: label, query string, and whether the group is selected. No group is selected if only a
+        traffic_type is chosen.
         """
         chosen = self.scope.traffic_group or ("" if "traffic_type" in self.parameters else ALL_GROUPS)
         return [(label, self.query_string(traffic_group=name), name == chosen) for name, label in _GROUPS.items()]
 
     @property
     def same_group(self) -> str:
-        """The query string with which any page shows the same group as this one."""
+        """The query string that keeps this page's group on any other page."""
         return self.query_string(traffic_group=self.scope.traffic_group or ALL_GROUPS)
 
     def chips(self) -> list[tuple[str, str, str]]:

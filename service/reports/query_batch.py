@@ -1,4 +1,4 @@
-"""The queries of one request, which are admitted together and share one snapshot of the lake."""
+"""The queries of one request, admitted together to a pool of workers."""
 
 import asyncio
 import threading
@@ -19,13 +19,13 @@ class QueryBatch:
     """The queries of one request. They share one snapshot of the lake.
 
     The batch is admitted with its first query and released after its last, so its concurrent queries count as one
-    request. A batch that turns out to be for the cluster moves there with all its queries.
+    request. If the snapshot is for the cluster, the batch moves to the cluster's pool with all its queries.
     """
 
     def __init__(
         self, engine: Engine, workers: Workers, scope: Scope, is_share: bool, entries: Sequence[Entry]
     ) -> None:
-        """`entries` are the requested entries. If there are several, they share the visits of a link."""
+        """`entries` are the requested entries. If there are several, they share visits in memory where possible."""
         self._engine = engine
         self._workers = workers
         self._pool: Pool = workers

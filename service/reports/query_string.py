@@ -10,7 +10,7 @@ from data.links.index import LinkIndex
 from queries import RESOLVED, Entry, Scope, parameters_of, scope_from, select_parameters
 
 MAX_CACHED_QUERY_BYTES: Final = 512
-"""Longer query strings are not cached, so that the cache stays small."""
+"""Maximum length of query strings with cached scopes, so that the cache stays small."""
 
 
 def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str, str]:

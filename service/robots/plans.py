@@ -51,7 +51,7 @@ class Crawled(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key by which it is chosen: operator:purpose."""
+        """The key by which users choose it: operator:purpose."""
         return f"{self.operator}:{self.purpose}"
 
     def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Crawled(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """The effects that blocking would have had in the examined days."""
+    """The effects that blocking would have had on the examined days."""
 
     blocked: tuple[Crawled, ...]
     agent_fetches: int  # saved
@@ -184,9 +184,9 @@ def offences(
     """Return visits by crawlers to paths that a robots.txt disallows for them, on the organization's days from `start`
     to `end`, inclusive.
 
-    There is a row for each agent, operator and path, with visits and last_visit (UTC, naive).
-    At most 100,000 pairs of agent and path are checked. Paths have no query string, so rules that need one do
-    not match. Raises the exceptions of Reader.sql.
+    There is a row for each agent, operator and path, with visits and last_visit (UTC, naive). At most
+    100,000 pairs of agent and path are checked. Paths have no query string, so rules that need a query string do not
+    match. Raises the exceptions of Reader.sql.
     """
     text = resources.files("service.robots").joinpath("plans.sql").read_text("utf-8")
     rows = rows_of(reader.sql(text, organization=organization, start_date=start, end_date=end, domain=domain))
@@ -217,8 +217,8 @@ def rows_of(table: Tables) -> list[dict[str, Any]]:
 
 
 def _tokens(plan: Cost) -> dict[str, bool]:
-    """Return the tokens of a plan's agents (of an agent without a rule, its name), and whether each is a whole user
-    agent.
+    """Return the tokens of a plan's agents, and whether each is an entire user agent. The token of an agent without a
+    rule is its name.
     """
     agents = {agent for one in plan.blocked for agent in one.agents}
     rows = [row for row in load(Agent, "agents") if row.agent in agents]

@@ -30,7 +30,7 @@ SWEEP_SECONDS: Final = 0.5
 IDLE_TIMEOUT_SECONDS: Final = 5.0
 """Maximum time from connecting, or from the last response, to the first byte of a request."""
 PROXY_IDLE_TIMEOUT_SECONDS: Final = 75.0
-"""The same for connections from trusted proxies: longer than the proxies' idle timeout (nginx: 60 seconds), so that the
+"""IDLE_TIMEOUT_SECONDS for trusted proxies: longer than the proxy's own idle timeout (nginx: 60 seconds), so that the
 proxy closes first. If the server closed while a POST was in flight, the proxy could not retry it and would answer
 502."""
 HEADER_TIMEOUT_SECONDS: Final = 5.0
@@ -157,7 +157,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._received_at = self.limits.now
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Begin a request, and start the deadline for its header."""
         super().on_message_begin()
         self._state = _State.HEADER
         self._state_since = self.limits.now
@@ -198,14 +198,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._state_since = self.limits.now
 
     def on_body(self, body: bytes) -> None:
-        """Take a chunk of a body."""
+        """Buffer a chunk of a body; pause reading if too much of it is unconsumed."""
         super().on_body(body)
         self._unparsed_bytes = 0
         if len(self.cycle.body) >= MAX_WAITING_BYTES:
             self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
-        """Finish receiving a request."""
+        """Finish receiving a request; the connection can receive the next one."""
         if self.cycle is not None:
             super().on_message_complete()
         self._state = _State.IDLE
@@ -282,9 +282,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return True
 
     def abort(self) -> None:
-        """Reset this connection immediately, discarding output that the client has not read, also in the system's send
-        buffer.
-        """
+        """Reset this connection immediately, and discard unsent output, including the system's send buffer."""
         linger = struct.pack("ii", 1, 0)  # on, for 0 seconds
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.transport.abort()

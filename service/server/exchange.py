@@ -14,8 +14,8 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(RequestResponseCycle):
-    """uvicorn's cycle, but with each response in one write, as a second write takes as long as getting an answer from
-    the cache.
+    """uvicorn's request-response cycle, but with each response in one write: a second write would take as long as
+    reading an answer from the cache.
 
     A response has a single body; its start is held back until the body is sent. A response sent before the body of its
     request has arrived ends the connection.
@@ -34,7 +34,7 @@ class Exchange(RequestResponseCycle):
         return event
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Take an ASGI message. Raises RuntimeError for a response that cannot be sent.
+        """Process an ASGI message of the application. Raises RuntimeError for a response that cannot be sent.
 
         This includes a response with control characters in its headers or a wrong Content-Length.
         """
@@ -49,7 +49,7 @@ class Exchange(RequestResponseCycle):
         self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn only notifies the last request
         if not self.disconnected:
             body, headers = message.get("body", b""), self._headers
-            if self.scope["method"] == "HEAD" or self._status in (204, 304):  # never have a body
+            if self.scope["method"] == "HEAD" or self._status in (204, 304):  # these never have a body
                 body = b""
             elif (b"content-length", b"%d" % len(body)) not in headers:
                 raise RuntimeError("the header Content-Length is not the length of the body.")

@@ -17,8 +17,9 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
-    """Check the sizes of the URL and the headers, and the number of headers. Their total size is known to be at most
-    `max_bytes`. Raises UrlTooLong or HeadersTooLarge.
+    """Check the size of the URL, and the number and total size of the headers. Raises UrlTooLong or HeadersTooLarge.
+
+    `max_bytes` is a known upper bound of the total size.
     """
     if len(url) > MAX_URL_BYTES:
         raise UrlTooLong(f"The URL is longer than {MAX_URL_BYTES >> 10} KiB.")

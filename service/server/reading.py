@@ -1,4 +1,4 @@
-"""Reads connections into one shared buffer, in small steps, and in turn if their input is discarded."""
+"""Reads connections into one shared buffer, in small steps. Connections with discarded input take turns."""
 
 import asyncio
 from collections import deque
@@ -18,7 +18,7 @@ class SharedInput:
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(READ_BYTES))
-        """Used for one read at a time; the bytes are copied before the next read."""
+        """The buffer for one read at a time; its bytes are copied before the next read."""
         self._waiting: deque[asyncio.Transport] = deque()
 
     def discard_in_turn(self, transport: asyncio.Transport) -> None:
@@ -43,25 +43,25 @@ class BufferReader(asyncio.BufferedProtocol):
         self._buffer = shared.buffer
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # as asyncio calls it
-        """Return the buffer for the next read, of any size."""
+        """Return the shared buffer for the next read, whatever the size hint."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass the data that was read to the protocol, which must copy what it keeps."""
-        self._protocol.data_received(self._buffer[:nbytes])  # type: ignore[arg-type]  # as good as bytes until it returns
+        self._protocol.data_received(self._buffer[:nbytes])  # type: ignore[arg-type]  # equivalent to bytes during the call
 
     def eof_received(self) -> bool | None:
-        """Pass on that the client sends nothing more."""
+        """Tell the protocol that the client has finished sending."""
         return self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass on that the connection is closed."""
+        """Tell the protocol that the connection is closed."""
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass on that the client reads too slowly."""
+        """Tell the protocol to stop writing, since the client reads too slowly."""
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on that the client has read the buffered data."""
+        """Tell the protocol that it can write again, since the client has read the buffered data."""
         self._protocol.resume_writing()

@@ -34,7 +34,7 @@ SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 RESERVED_FILES: Final = 512
 """Open files allowed in addition to connections."""
 GC_THRESHOLDS: Final = (2_000, 10, 100)
-"""Arguments of gc.set_threshold. A collection stops all answers: with 50,000 objects left by pages, it took 40 ms."""
+"""Arguments of gc.set_threshold. A collection blocks all requests: with 50,000 objects left by pages, it took 40 ms."""
 LARGE_BLOCK: Final = 131_072
 """Size in bytes at which memory is allocated by mmap, and so returned to the system as soon as it is freed."""
 M_MMAP_THRESHOLD: Final = -3
@@ -43,21 +43,21 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that calls `on_ready` after its start and does not handle signals."""
+    """A uvicorn server that calls `on_ready` once it has started, and installs no signal handlers."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then call on_ready."""
+        """Start the server, then call `on_ready`."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Install no signal handlers."""
+        """Yield without installing signal handlers."""
         yield
 
 
@@ -132,9 +132,9 @@ def serve_on(
     `monitor` is a second application and its socket, served without limits until the first one has stopped.
     """
     gc.set_threshold(*GC_THRESHOLDS)
-    # Return freed memory to the system. Arrow's own pool would keep the memory freed by a flush. After a large
-    # block is freed, glibc keeps others of up to its size in its heaps: under load, two thirds of these were free.
-    # Fewer heaps would hold less, but threads that share a heap take a seventh longer.
+    # Return freed memory to the system. Arrow's own pool would keep the memory that a flush frees. By default, freeing
+    # a large block makes glibc put later blocks of up to that size in its heaps, which under load were two thirds free.
+    # Fewer heaps would keep less memory, but threads that share a heap take a seventh longer.
     pa.set_memory_pool(pa.system_memory_pool())
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):  # of glibc
@@ -188,7 +188,7 @@ def _config(
 
 
 def _connection_capacity() -> int:
-    """Raise the limit on open files as needed. Returns how many connections the limit allows."""
+    """Raise the limit on open files as needed. Returns the number of connections that the limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN + RESERVED_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:

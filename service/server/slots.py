@@ -30,7 +30,7 @@ class ConnectionSlots:
         return self._open
 
     def acquire(self, client: tuple[str, int] | None) -> str | None:
-        """Take a slot. Returns the source for release(), "" for a trusted proxy; None if it gets no slot."""
+        """Acquire a slot. Returns the source for release() ("" for a trusted proxy), or None if no slot is free."""
         is_proxy = client is not None and self._sources.is_trusted(client[0])
         source = "" if is_proxy else self._sources.of({"client": client, "headers": []}) or "unknown"
         in_use = self._by_source[source] if source else 0
@@ -42,7 +42,7 @@ class ConnectionSlots:
         return source
 
     def release(self, source: str) -> None:
-        """Free a source's slot."""
+        """Release a slot of a source that acquire() returned."""
         self._open -= 1
         self._by_source[source] -= 1
         if not self._by_source[source]:
@@ -50,7 +50,7 @@ class ConnectionSlots:
 
 
 def unacknowledged_bytes(connection: socket.socket) -> int:
-    """Return how many bytes are written but not yet acknowledged by the client; 0 on systems other than Linux."""
+    """Return the number of written bytes that the client has not acknowledged; 0 on systems other than Linux."""
     if sys.platform != "linux":
         return 0
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)

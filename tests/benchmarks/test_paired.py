@@ -120,7 +120,7 @@ def test_quick_measures_get_several_times_as_many_pairs():
 
 
 @pytest.mark.parametrize(("milliseconds", "text"), [(1_054.3, "1,054"), (0.0898, "0.0898"), (33.52, "33.5")])
-def test_the_table_has_three_digits_or_whole_numbers(milliseconds, text):
+def test_the_table_rounds_to_three_digits_or_whole_numbers(milliseconds, text):
     one = Comparison("dashboard", "ms", 15, milliseconds, milliseconds, 1, 0.9, 1.1)
     cells = [next(column.cells) for column in table_of([one]).columns]
     assert cells == ["dashboard", "ms", "15", text, text, "1.000", "0.900 to 1.100", "not slower"]

@@ -74,7 +74,7 @@ def test_a_peer_with_different_answers_is_rejected(world, warehouse):
 
 
 @pytest.mark.parametrize("file", ["raw.sql", "sqlite.sql", "clickhouse.sql", "clickhouse-views.sql"])
-def test_every_peer_has_every_member(file):
+def test_every_peer_has_a_statement_for_every_member(file):
     assert set(MEMBERS) <= set(statements(file))
 
 
@@ -95,7 +95,7 @@ def test_a_bar_applies_from_its_number_of_visits():
 
 
 @pytest.mark.parametrize(("visits", "most"), [(1_000_000, 1.5), (20_000_000, 1)])
-def test_bars_for_the_largest_lakes_come_first(visits, most):
+def test_a_bar_for_larger_lakes_takes_precedence(visits, most):
     assert bar_of(beside("cold dashboard", "ms", {OURS: [1.0], REFRESHED: [1.0]}, visits)[1]).most == most
 
 
@@ -109,11 +109,11 @@ def test_a_missed_aim_does_not_fail_a_run():
     assert missed([slow_start]) == []
 
 
-def test_a_bar_in_its_own_unit_can_be_missed():
+def test_a_bar_in_megabytes_can_be_missed():
     assert missed([figure("server memory afterwards", "MB", [401.0], 20_000_000)])
 
 
-def test_a_bar_for_every_size_can_be_missed():
+def test_a_bar_for_lakes_of_every_size_can_be_missed():
     assert missed(beside("import", "s", {OURS: [1.1], GOACCESS: [2.0]}))
 
 

@@ -188,9 +188,9 @@ def test_planted_people_are_kept_and_machines_are_found():  # imports 17,000 lin
     assert all(row.seen for row in rows if row.label == "person" and row.landed)
     lost = {row.group for row in rows if row.label == "machine" and row.landed and not row.seen}
     assert lost == {
-        "a scanner of mail that opens links before people do", "600 links in twenty minutes by an old browser",
+        "a mail scanner that opens links before people do", "600 links in twenty minutes by an old browser",
         "price scrapers at a person's pace, of an old browser", "a guesser of codes",
-        "a scanner whose probes are a few among its paths", "a link checker, a link a second",
+        "a scanner with a few probes among its paths", "a link checker, a link a second",
     }  # fmt: skip
     called, *_, people_lost = shares(rows, lambda row: row.seen)
     assert (called, people_lost.partition(" ")[0]) == (sum(row.seen for row in rows), "0.0")
@@ -206,7 +206,7 @@ def test_bursts_of_links_affect_gateways_and_people_alike():
     found = bursts()
     taken = {name: found[name] for name in found if "gateway" in name or "carrier" in name}
     assert taken == {
-        "a gateway of mail that opens all links of a message within five seconds": 3000,
-        "a gateway of mail that opens each link from another address": 0,
+        "a mail gateway that opens all links of a message within five seconds": 3000,
+        "a mail gateway that opens each link from another address": 0,
         "2,000 people of a mobile carrier behind one address": 1339,
     }

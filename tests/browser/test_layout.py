@@ -119,7 +119,7 @@ def test_a_page_is_accessible_and_fits_every_window(opened, axe, pictures, names
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_no_fault_in_its_layout(opened, names, name):
+def test_a_page_has_no_layout_faults(opened, names, name):
     page, found = opened().goto(PAGES[name].format(**names)), {}
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -140,7 +140,7 @@ def test_tables_do_not_scroll_sideways_on_a_laptop_or_tablet(opened, names, widt
 
 
 @pytest.mark.parametrize("width", [768, 1024, 1280])
-def test_rows_have_at_most_three_lines_and_whole_words(opened, width):
+def test_table_rows_have_at_most_three_lines_and_whole_words(opened, width):
     watched = opened(viewport={"width": width, "height": 900})
     for path in ("", "ai", "agents", "links", "people", "domains", "ai/ChatGPT", "operators/OpenAI", "agents/GPTBot"):
         page = watched.goto(path)
@@ -193,7 +193,7 @@ def test_a_phone_shows_priority_and_status_of_jobs_in_short_rows(opened):
     assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH) == []
 
 
-def test_jobs_have_room_on_a_tablet(opened):
+def test_the_jobs_table_fits_on_a_tablet(opened):
     page = opened(viewport={"width": 768, "height": 1024}).goto("jobs")
     assert page.locator(".rows.jobs .sub").count() > 1
     assert page.eval_on_selector_all(".rows.jobs tbody tr", HIGH.replace("3.3", "4.5")) == []  # title and sentences

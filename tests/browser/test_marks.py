@@ -55,7 +55,7 @@ def test_the_shipping_day_is_labelled_above_the_columns(opened, names):
 
 
 @pytest.mark.parametrize("path", ["robots?block=OpenAI:trained", "settings/cache", "jobs/{job}"])
-def test_cards_and_sentences_do_not_touch(opened, names, path):
+def test_panels_tabs_and_leads_are_at_least_10_pixels_apart(opened, names, path):
     page = opened().goto(path.format(**names))
     gaps = """() => [...document.querySelectorAll("main .panel, main .tabs, main .lead")]
       .map(one => one.getBoundingClientRect()).filter(box => box.height)

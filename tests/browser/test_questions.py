@@ -90,7 +90,7 @@ def test_the_number_of_people_last_month_is_found(clicks, shop):
     assert int(shown) == recount("traffic-overview", shop.names["visits"], LAST_MONTH)["human_clicks"] > 0
 
 
-def test_the_origins_of_people_are_found(clicks, shop):
+def test_the_countries_of_people_are_found(clicks, shop):
     clicks.on("More", "Last month")
     clicks.on("People", within="nav")
     rows = recount("geographic", shop.names["visits"], LAST_MONTH)
@@ -122,7 +122,7 @@ def test_the_sites_that_send_people_are_found(clicks, shop):
     assert clicks.values("referrers", "visits") == [row["visits"] for row in rows[:100]] != []
 
 
-def test_paths_read_by_a_platform_are_found(clicks, shop):
+def test_paths_read_by_an_ai_platform_are_found(clicks, shop):
     clicks.on("AI", within="nav")
     clicks.on("ChatGPT", within="main")
     rows = recount("paths", shop.names["visits"], replace(LAST_30_DAYS, ai_source="ChatGPT"))
@@ -131,7 +131,7 @@ def test_paths_read_by_a_platform_are_found(clicks, shop):
         assert clicks.values("paths", field) == [row[field] for row in rows]
 
 
-def test_failures_are_found_with_the_worst_first(clicks):
+def test_failing_paths_are_listed_with_the_worst_first(clicks):
     clicks.on("To do", within="nav")
     assert clicks.page.locator("table.jobs td.untrusted").all_inner_texts() == ["/checkout", "/old"]
     assert clicks.page.locator("table.jobs tbody td data").first.inner_text() == "high"

@@ -187,7 +187,7 @@ def test_haproxy_captures_give_the_same_facts_behind_a_proxy(lake, tmp_path, tls
 
 
 @pytest.mark.parametrize("encoder", ["json", "console"])
-def test_a_real_caddy_logs_the_sent_headers(lake, tmp_path, tls, encoder):
+def test_a_real_caddy_server_logs_the_headers_it_receives(lake, tmp_path, tls, encoder):
     plain = free_port()
     with serving("caddy", tmp_path, OF_CADDY.format(host=HOST, plain=plain, encoder=encoder, **tls)):
         visit(tmp_path, plain, tls["tls"])

@@ -36,7 +36,7 @@ def asked(curl, key=""):
     return httpx2.get(address, headers={name: value, "X-Forwarded-For": "198.51.100.77"}, trust_env=False)
 
 
-def test_a_key_is_made_used_and_revoked_by_keyboard_alone(opened, dashboard):
+def test_a_key_is_created_used_and_revoked_by_keyboard_alone(opened, dashboard):
     watched = opened(organization=None)
     page = watched.page
     page.goto(dashboard.entrance())
@@ -67,7 +67,7 @@ def test_a_key_is_made_used_and_revoked_by_keyboard_alone(opened, dashboard):
     assert watched.problems == []
 
 
-def test_the_demo_leads_to_a_key_that_a_copied_command_uses(opened):
+def test_a_copied_command_works_with_a_key_created_in_the_demo(opened):
     with demo("--visits", "2000") as link:
         server = urlsplit(link)
         watched = opened(organization=None, address=f"{server.scheme}://{server.netloc}")

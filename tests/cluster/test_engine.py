@@ -81,7 +81,7 @@ def test_the_number_of_visits_decides_which_engine_answers(lake, cluster_at):
     assert answer(engine, "traffic-overview", ACME)["total_visits"] == 12
 
 
-def test_every_table_from_sail_equals_ours(warehouse, cluster_at, sail):
+def test_sail_returns_the_same_tables_as_the_warehouse(warehouse, cluster_at, sail):
     """The schemas are equal, too. test_answers.py and test_made_up_visits.py test filters and other organizations."""
     engine = cluster_at(sail.address)
     snapshot, local = engine.snapshot(ACME), warehouse.snapshot(ACME)
@@ -101,7 +101,7 @@ def test_detectors_find_the_same_jobs_on_a_cluster(warehouse, cluster_at, sail):
     assert counts[0] == counts[1] != []
 
 
-def test_another_organization_sees_nothing(cluster, cluster_at):
+def test_another_organization_sees_no_visits_on_a_cluster(cluster, cluster_at):
     engine = cluster_at(cluster.address)
     snapshot = engine.snapshot(ACME)
     other = replace(snapshot, scope=replace(snapshot.scope, organization="other"))

@@ -78,7 +78,7 @@ def counting(landed, tmp_path):
     return counting
 
 
-def test_rollups_counted_by_sail_equal_ours(counting, counted_here, sail, tell):
+def test_rollups_counted_by_sail_equal_those_counted_locally(counting, counted_here, sail, tell):
     with counting(sail.address) as (lake, builder):
         assert builder.run() == 2
         assert rows_of(lake) == counted_here[0]
@@ -88,7 +88,7 @@ def test_rollups_counted_by_sail_equal_ours(counting, counted_here, sail, tell):
         tell(rows=sum(len(rows) for rows, _ in counted_here[1]))
 
 
-def test_a_rollup_counted_by_spark_equals_ours(counting, counted_here, spark, tell):
+def test_a_rollup_counted_by_spark_equals_one_counted_locally(counting, counted_here, spark, tell):
     """Every relation is counted, but only in the month with the crowded day: Spark takes a second to plan each."""
     with counting(spark.address) as (lake, builder):
         months = builder._months_to_build()

@@ -163,7 +163,7 @@ def test_a_valid_token_opens_its_organization(asked, kid):
 
 
 @pytest.mark.parametrize("typ", ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", ABSENT])
-def test_access_tokens_may_have_their_own_type(asked, typ):
+def test_tokens_of_type_jwt_at_jwt_or_no_type_are_accepted(asked, typ):
     header = {"alg": "RS256", "kid": "rsa"} | ({} if typ is ABSENT else {"typ": typ})
     assert visits_of(asked, raw_token(json.dumps(header), json.dumps(claims()))) == 1
 
@@ -305,7 +305,7 @@ async def trials(app, tokens):
     return {token: answer for token, answer in answers if answer != expected}
 
 
-def test_crafted_tokens_are_all_rejected_alike(asked, caplog, capfd):
+def test_all_crafted_tokens_are_rejected_in_the_same_way(asked, caplog, capfd):
     names = {token: name for name, token in crafted()}
     strange = asked.portal.call(trials, asked.app, names)
     assert {names[token]: answer for token, answer in strange.items()} == {}

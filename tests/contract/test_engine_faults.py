@@ -62,7 +62,7 @@ def workers():
 
 
 @pytest.mark.parametrize("by", ["engine", "watchdog", "engine and watchdog"])
-def test_a_query_after_a_cancelled_one_is_answered(lake, by):
+def test_a_query_after_a_cancelled_query_is_answered(lake, by):
     if by == "engine" and duckdb.__version__.startswith("1."):
         pytest.skip("DuckDB 1.5 has no limit of its own")
     land(lake, "acme", [visit()])

@@ -131,7 +131,7 @@ def test_the_switch_affects_only_the_callers_organization(client, shared_lake):
 
 
 @pytest.mark.parametrize("rules", ["old", f"{rules_version()[:-1]}x"])
-def test_a_request_does_not_mark_visits_with_older_rules(client, shared_lake, rules):
+def test_the_switch_is_rejected_if_visits_have_older_rules(client, shared_lake, rules):
     store(client, shared_lake)
     store(client, shared_lake, rules)
     answer = switch(client, "aside")
@@ -140,12 +140,12 @@ def test_a_request_does_not_mark_visits_with_older_rules(client, shared_lake, ru
     assert client.get("/exclusions/files").json() == {"files": "counted"}
 
 
-def test_own_rules_keep_files_marked(client, shared_lake):
+def test_custom_agents_do_not_prevent_setting_files_aside(client, shared_lake):
     store(client, shared_lake, f"{rules_version()}+0123456789ab")
     assert switch(client, "aside").status_code == 200
 
 
-def test_more_files_than_can_be_read_count_as_unmarked(client, shared_lake, monkeypatch):
+def test_visits_in_too_many_files_count_as_unmarked(client, shared_lake, monkeypatch):
     monkeypatch.setattr("data.store.status.MAX_FOOTERS", 1)
     store(client, shared_lake)
     assert marks_all_files(shared_lake, client.organization)

@@ -71,7 +71,7 @@ APP, EVIL = "https://app.example", "https://evil.example"
 ASKS = {"Access-Control-Request-Method": "GET"}
 
 
-def test_other_sites_are_rejected_by_default(client):
+def test_other_origins_may_not_read_answers_by_default(client):
     assert client.options(OVERVIEW, headers={"Origin": APP, **ASKS}).status_code == 405
     assert "access-control-allow-origin" not in client.get(OVERVIEW, headers={"Origin": APP}).headers
 

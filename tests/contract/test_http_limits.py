@@ -169,7 +169,7 @@ def test_bytes_that_are_not_a_request_count_against_their_source(told):
     assert [answer.status for answer in told(request(b"/healthz", CLOSE), address="127.9.9.8")] == [429]
 
 
-def test_a_body_is_complete_even_if_garbage_follows_it(told, post):
+def test_a_body_followed_by_garbage_is_still_accepted(told, post):
     sent = post(b"Content-Length: %d" % len(ROW), body=ROW)
     assert [status for status, *_ in told(sent + b"garbage\r\n\r\n")] == [202, 400]
 

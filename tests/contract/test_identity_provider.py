@@ -257,7 +257,7 @@ def reasons(caplog):
     return [record.getMessage().partition(": ")[2] for record in caplog.records]
 
 
-async def test_a_failure_is_logged_once_and_anew_after_recovery(gates, provider, clock, caplog):
+async def test_a_failure_is_logged_once_and_again_after_recovery(gates, provider, clock, caplog):
     gate, _ = gates(provider.url)
     for status in (503, 503, 404, 200, 404):
         provider.scripts = [[answer(KEYS, status)]]
@@ -275,7 +275,7 @@ async def test_a_slow_provider_is_abandoned_after_three_seconds(gates, receiver,
     assert reasons(caplog) == ["no complete answer within 3 s"]
 
 
-def test_a_stop_does_not_wait_for_a_provider(gates, receiver):
+def test_shutdown_does_not_wait_for_the_identity_provider(gates, receiver):
     provider = receiver(["wait"])
     gate, keys = gates(provider.url, time.monotonic)
 

@@ -113,7 +113,7 @@ def test_an_api_key_may_write(asked, shared_lake, key_of, found):
     assert (job["status"], line["actor"], line["actor_kind"]) == ("reviewed", key[:12], "key")
 
 
-def test_an_unknown_or_malformed_implementation_is_404(asked, approved):
+def test_an_unknown_or_malformed_implementation_gets_404(asked, approved):
     asked.post(f"{approved}/implementations", json=TEXT)
     for number in ("2", "0", "-1", "x", "1.0", "9" * 30, "\u0661"):
         path = f"{approved}/implementations/{number}"
@@ -121,14 +121,14 @@ def test_an_unknown_or_malformed_implementation_is_404(asked, approved):
         assert asked.post(f"{path}/status", json={"status": "shipped"}).status_code == 404
 
 
-def test_a_forbidden_action_is_409_with_the_current_version(asked, approved):
+def test_a_forbidden_action_gets_409_with_the_current_version(asked, approved):
     response = act(asked, approved, "review")
     assert response.status_code == 409
     assert list(response.json()) == ["error", "message", "status", "version"]
     assert (response.json()["status"], response.json()["version"]) == ("approved", 2)
 
 
-def test_a_write_with_an_outdated_if_match_is_412(asked, found):
+def test_a_write_with_an_outdated_if_match_gets_412(asked, found):
     before = asked.get(found).json()
     for header in ('"2"', '"0"', "1", 'W/"1"', '"1", "2"', "x", '""', '"' + "9" * 30 + '"'):
         for path, body in ((f"{found}/actions", {"action_id": "review"}), (f"{found}/implementations", TEXT)):
@@ -155,7 +155,7 @@ def test_a_manual_job_names_its_author(asked):
      ("{}/actions", {"action_id": "resolve"}, "note", "x", 2_000), ("{}/implementations", TEXT, "note", "x", 2_000),
      ("{}/implementations", TEXT, "content", "\x01", MAX_CONTENT_BYTES)],
 )  # fmt: skip
-def test_a_body_at_the_limit_is_accepted_but_a_larger_one_is_413(asked, approved, where, body, name, letter, most):
+def test_a_body_at_the_limit_passes_but_a_larger_body_gets_413(asked, approved, where, body, name, letter, most):
     path = where.format(approved)
     response = asked.post(path, json={**body, name: letter * (most + 1)})
     assert (response.status_code, list(response.json())) == (413, ["error", "message"])

@@ -54,7 +54,7 @@ def four(response):
     return tuple(int(response.headers[name]) for name in HEADERS)
 
 
-def test_sixty_requests_are_answered_and_the_next_is_429(asked, clock):
+def test_sixty_requests_are_answered_and_the_next_gets_429(asked, clock):
     for number in range(LIMIT):
         clock.now = 1_000 + number / 4
         response = asked()

@@ -76,7 +76,7 @@ def test_the_etag_of_a_link_depends_only_on_its_state(client):
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("header", ['"{old}"', "{weak}", "{bare}", '"{now}", "{old}"', '"*"', '""', "x"])
-def test_a_write_with_an_unmet_condition_is_412(client, stored, method, header):
+def test_a_write_with_an_unmet_condition_gets_412(client, stored, method, header):
     targets = "https://a.example", "https://b.example"
     old, now = (put(client, "*/sale", target).headers["etag"][1:-1] for target in targets)
     before = stored()
@@ -204,7 +204,7 @@ def test_a_link_cannot_be_created_by_post(client):
 
 
 @pytest.mark.parametrize("path", ["/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb"])
-def test_a_path_that_cannot_name_a_link_is_404(client, path):
+def test_a_path_that_cannot_name_a_link_gets_404(client, path):
     assert client.get(path).status_code == 404
 
 

@@ -252,13 +252,13 @@ def test_an_unknown_traffic_type_gets_the_list_of_allowed_types(refusal):
     assert set(told.split(", ")) == words
 
 
-def test_each_group_has_its_visits_whatever_its_case(total):
+def test_a_traffic_group_selects_its_visits_in_any_case(total):
     """People sent by AI are in two groups, so the groups add up to more than all visits."""
     found = {group: total(traffic_group=group) for group in ("people", "AI", "Bots", "")}
     assert found == {"people": 129, "AI": 4, "Bots": 2, "": 134}
 
 
-def test_bot_traffic_lists_people_in_a_group_only_on_request(answer):
+def test_bot_traffic_in_a_group_omits_ai_referrals_by_default(answer):
     for group, found in {"people": set(), "ai": AI - {"ai_referral"}, "bots": OTHER}.items():
         assert {row["bot_category"] for row in answer("bot-traffic", {"traffic_group": group})} == found
     sent = {"traffic_group": "people", "traffic_type": "ai"}
@@ -344,7 +344,7 @@ def test_a_dashboard_with_a_failing_member_hides_the_cause(client, monkeypatch, 
     assert client.get("/analytics/dashboard").status_code == 200  # a failure is not cached
 
 
-def test_tampered_visits_are_500_and_not_served(lake, client):
+def test_tampered_visits_give_500_and_are_not_served(lake, client):
     land(lake, "acme", [visit()])
     (file,) = (lake.root / "visits" / "organization=acme").rglob("*.parquet")
     whole = file.read_bytes()
@@ -360,7 +360,7 @@ def test_tampered_visits_are_500_and_not_served(lake, client):
     assert client.get("/analytics/devices").json()[0]["visits"] == 1
 
 
-def test_a_query_past_its_time_limit_is_500_with_advice(lake, opened, monkeypatch):
+def test_a_query_past_its_time_limit_gets_500_with_advice(lake, opened, monkeypatch):
     endless = "SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b WHERE a.range * b.range = 7"
     monkeypatch.setattr("service.app.application.Warehouse", partial(warehouse.Warehouse, seconds=0.2))
     with opened(lake) as client:

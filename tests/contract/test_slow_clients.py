@@ -244,7 +244,7 @@ def test_an_idle_connection_is_closed_without_a_response(port_and_header):
         assert rest_on(connection) == b""
 
 
-def test_computing_time_does_not_count_against_clients(port_and_header):
+def test_computing_time_does_not_count_as_idle_time(port_and_header):
     """Several long computations run at the same time, so that the slowest takes longer than a client may be idle."""
     port, header = port_and_header
     dashboard = LARGE.replace(b"time-series", b"dashboard")

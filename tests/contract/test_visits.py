@@ -156,14 +156,14 @@ def test_responses_do_not_repeat_submitted_values(asked):
     assert "198" not in response.text
 
 
-def test_the_document_contains_every_status(asked):
+def test_the_openapi_document_lists_every_status_of_post_visits(asked):
     route = asked.get("/openapi.json").json()["paths"]["/visits"]["post"]
     assert set(route["responses"]) == {
         "202", "400", "401", "403", "408", "413", "414", "429", "431", "500", "503",
     }  # fmt: skip
 
 
-def test_the_document_lists_exactly_the_fields(asked):
+def test_the_openapi_document_lists_exactly_the_visit_fields(asked):
     item = asked.get("/openapi.json").json()["components"]["schemas"]["Reported"]
     assert set(item["properties"]) == {
         "time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country", "bytes_sent",
@@ -207,7 +207,7 @@ def test_a_malformed_array_is_rejected(asked, content):
     assert set(response.headers) >= FOUR
 
 
-def test_a_body_is_accepted_only_with_the_encoding_identity(asked):
+def test_a_body_with_any_encoding_but_identity_is_rejected(asked):
     for encodings in (["gzip"], ["br"], ["gzip, identity"], ["GZIP"], ["x"], ["identity", "gzip"]):
         headers = [("Content-Encoding", encoding) for encoding in encodings]
         response = asked.post("/visits", content=gzip.compress(GOOD.encode()), headers=headers)
@@ -248,7 +248,7 @@ def test_a_viewer_may_read(asked, role):
     assert asked.get("/jobs", headers=bearer(identity.token(role=role))).status_code == 200
 
 
-def test_any_other_role_may_write(asked):
+def test_a_role_other_than_viewer_may_write(asked):
     assert send(asked, row(name()), headers=bearer(identity.token(role="owner"))).text == body(1)
 
 
@@ -358,7 +358,7 @@ def wait_at(gate, senders):
     until(lambda: gate.groups == [1] and gate.receiver._commits.count_pending("") == senders)
 
 
-def test_waiting_visits_are_made_durable_together(client, lake, gate, monkeypatch):
+def test_waiting_visits_are_committed_in_one_transaction(client, lake, gate, monkeypatch):
     transactions = []
     monkeypatch.setattr(pending, "enqueue", lambda *args, keep=pending.enqueue: transactions.append(1) or keep(*args))
     first = gate.begin(client, row("/first"))
@@ -405,7 +405,7 @@ async def test_an_organizations_large_bodies_are_parsed_one_by_one(lake, monkeyp
     assert len(steps) > 3  # each took several steps
 
 
-FULL = {"error": "Nothing was stored: the disk is full or fails.", "message": "Retry later."}
+FULL = {"error": "Nothing was stored: the disk is full or failing.", "message": "Retry later."}
 
 
 def test_on_a_failing_disk_writes_fail_and_reads_work(client, lake, monkeypatch):

@@ -42,7 +42,7 @@ def test_local_times_match_the_standard_library(zone):
     ]
 
 
-def test_a_moment_can_be_on_three_local_days():
+def test_one_moment_can_fall_on_three_local_days():
     now = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
     days = [today(zone, now) for zone in ("Pacific/Pago_Pago", "UTC", "Pacific/Kiritimati")]
     assert days == [date(2026, 3, 3), date(2026, 3, 4), date(2026, 3, 5)]

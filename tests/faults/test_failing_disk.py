@@ -1,6 +1,6 @@
 """Whatever its disk does, a server answers queries and loses no acknowledged visit (P18).
 
-While the disk is full or fails, it rejects writes; while another process holds a lock or the disk stalls, only writes
+While the disk is full or failing, it rejects writes; while another process holds a lock or the disk stalls, only writes
 wait: each query is answered while a write is still waiting. `TRAFFIC_FAULTS=all` repeats this for 15 seconds and checks
 the promised response times, which requires an idle machine.
 """
@@ -100,7 +100,7 @@ def test_only_commands_that_write_fail_on_a_full_disk(program, tmp_path):
         assert run.code == 0, run.told
     run = program.run(tmp_path, "limited", 8192, "traffic", "compact", "--lake", "lake")
     assert run.code == 1
-    assert re.search(r"manifest\.sqlite cannot be used: the disk is full or fails \(.*\); free space", run.told)
+    assert re.search(r"manifest\.sqlite cannot be used: the disk is full or failing \(.*\); free space", run.told)
 
 
 async def test_background_work_continues_if_logging_fails(lake, control, monkeypatch):

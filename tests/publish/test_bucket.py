@@ -204,7 +204,7 @@ def test_a_failing_store_counts_as_unreachable(lake, bucket, name, monkeypatch, 
         LakePublisher(lake, name).publish("acme")
 
 
-def test_a_slow_store_gets_every_object(lake, bucket, name, monkeypatch):
+def test_every_object_is_uploaded_to_a_slow_store(lake, bucket, name, monkeypatch):
     for day in range(1, 6):
         land(lake, "acme", [at(day)])
     with disturbing(bucket, 0.3, monkeypatch):

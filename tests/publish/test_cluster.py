@@ -138,7 +138,7 @@ def test_visits_erased_after_the_snapshot_give_an_error(lake, publish, engine):
     assert asked(engine)[0]["total_visits"] == 1
 
 
-def test_a_merged_file_deleted_after_the_snapshot_is_an_error(lake, publish, engine):
+def test_a_merged_file_deleted_after_the_snapshot_gives_an_error(lake, publish, engine):
     land(lake, "acme", [at(2, domain="gone.example")])
     merge(lake)
     land_open_day(lake, "a")

@@ -26,7 +26,7 @@ def content(*paths):
     return lines(*paths).encode()
 
 
-def test_objects_in_a_bucket_count_once_whole_or_in_pieces(lake, name, monkeypatch):
+def test_bucket_objects_count_once_read_whole_or_in_pieces(lake, name, monkeypatch):
     store = open_target(name)
     many = [f"/many/{number}" for number in range(50_000)]
     store.put("b/1.log", content("/1"))
@@ -84,7 +84,7 @@ def test_an_unreachable_bucket_is_retried(lake, bucket, name):
 
 
 @pytest.mark.parametrize("how", ["500", "cut", "slow"])
-def test_a_disturbed_bucket_loses_or_repeats_no_visit(how, lake, bucket, name, monkeypatch):
+def test_an_unreliable_bucket_loses_or_repeats_no_visit(how, lake, bucket, name, monkeypatch):
     asked = [f"/{number}" for number in range(40)]
     open_target(name).put("1", content(*asked[:20]))
     open_target(name).put("2", content(*asked[20:]))
@@ -117,7 +117,7 @@ def test_a_kill_while_following_a_bucket_loses_nothing(bucket, forks, tmp_path, 
     assert codes.count(-signal.SIGKILL) > KILLS // 2
 
 
-def test_following_a_bucket_once_reports_errors_without_keys(lake, bucket, name, monkeypatch):
+def test_follow_once_reports_bucket_errors_without_secrets(lake, bucket, name, monkeypatch):
     open_target(name).put("1", content("/1"))
 
     def run(place):

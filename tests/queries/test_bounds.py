@@ -246,7 +246,7 @@ def scans_of(plan: Any, file: str) -> int:
 
 
 @pytest.mark.parametrize("name", ["top-links", "filter-values"])
-def test_a_report_reads_the_links_once(tmp_path, name):
+def test_top_links_and_filter_values_read_the_links_once(tmp_path, name):
     lake = Lake(tmp_path, create=True)
     land(lake, "acme", [visit(short_code="code7", status=404)])
     links(lake, "acme", [{"short_code": f"code{n}", "target_url": "https://x.example"} for n in range(1_000)])
@@ -256,7 +256,7 @@ def test_a_report_reads_the_links_once(tmp_path, name):
     assert scans_of(json.loads(plan), "links/organization=acme/") == 1
 
 
-def test_the_constants_match_the_recount():
+def test_limits_in_sql_equal_the_constants_in_python():
     constants = re.findall(r"^CREATE MACRO (max_\w+)\(\) AS (\d+);", "\n".join(prelude()), re.MULTILINE)
     assert constants == [("max_values_per_day", "10000"), ("max_rows", "1000")]
     assert (MAX_VALUES_PER_DAY, MAX_COUNTED, MAX_ROWS) == (10_000, 10_000, 1_000)

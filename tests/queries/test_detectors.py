@@ -278,7 +278,7 @@ def test_detectors_ignore_a_contradicted_agent(world, job_type):
     assert world.found(job_type, world.organization(visits)) == []
 
 
-def test_nothing_is_found_four_weeks_later(world, positive):
+def test_detectors_find_nothing_four_weeks_later(world, positive):
     assert world.found(positive.job_type, positive.organization, AS_OF + timedelta(29)) == []
 
 
@@ -486,6 +486,6 @@ def test_a_detector_refers_only_to_columns_that_it_has(detector: Detector):
     assert [field.name for field in detector.measure.fields] == ["number", "day", "events", "visits"]
 
 
-def test_categories_in_sql_exist():
+def test_ai_categories_in_detector_files_exist():
     named = {word for name in FILES for word in re.findall(r"'(ai_\w+)'", template(f"jobs/{name}"))}
     assert named <= {*AI_CATEGORIES}

@@ -443,7 +443,7 @@ def test_each_engine_spills_into_its_own_folder(lake, limited):
     assert [Path(folder).parent for (folder,) in folders] == [lake.staging] * 2
 
 
-def test_an_engine_is_locked(limited):
+def test_the_configuration_of_an_engine_is_locked(limited):
     closed = ("enable_external_access", "python_enable_replacements", "autoinstall_known_extensions",
               "autoload_known_extensions")  # fmt: skip
     assert limited("SELECT current_setting('lock_configuration')") == [(True,)]

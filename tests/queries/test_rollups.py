@@ -234,7 +234,7 @@ def test_a_relation_reads_only_files_with_rows_for_the_scope(read_only, reopened
     assert (files_read(reopened, not_served), files_read(reopened, whole)) == (1, 2)
 
 
-def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only):
+def test_counted_and_stored_views_have_their_relations_columns(read_only):
     for name in relation_names():
         views = (name, f"{name}_counted", f"{name}_stored")
         whole, *parts = [[*read_only[1].describe(f"FROM {view}").items()] for view in views]

@@ -85,7 +85,7 @@ def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFac
     return Prepared(snapshot, dict(zip(names, in_shell(file, map(template, names)), strict=True)))
 
 
-def test_the_shell_returns_the_same_rows(warehouse, prepared):
+def test_the_duckdb_shell_returns_the_same_rows(warehouse, prepared):
     for name, said in prepared.in_shell.items():
         answer = warehouse.answer(TEXTS[name], prepared.snapshot)
         rows = [answer] if isinstance(answer, dict) else answer

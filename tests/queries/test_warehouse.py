@@ -220,7 +220,7 @@ def test_the_scope_has_the_same_fields_in_sql(warehouse):
     assert rows(warehouse, f"SELECT *, {filters} FROM scope", snapshot) == [astuple(scope)[:-1]]
 
 
-def test_scores_are_the_same_in_sql(warehouse):
+def test_confidence_scores_are_the_same_in_sql(warehouse):
     for confidence, score in CONFIDENCE_SCORES.items():
         assert rows(warehouse, f"SELECT score_of('{confidence}')") == [(score,)]
     assert rows(warehouse, "SELECT score_of('guessed'), score_of(NULL)") == [(None, None)]
@@ -248,7 +248,7 @@ def test_the_catalog_has_exactly_the_routes_in_the_contract():
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_is_short(name):
+def test_a_template_has_at_most_30_lines(name):
     assert len(template(name).splitlines()) <= 30
 
 
@@ -285,7 +285,7 @@ def test_a_relation_reads_only_rows_stored_under_its_name(name):
     assert not re.search(r"getvariable|read_parquet|stored_rows", re.sub(filter_of_stored_rows, "", sql))
 
 
-def test_nothing_is_defined_twice():
+def test_the_prelude_defines_each_name_only_once():
     defined = [found for sql in prelude() for found in re.findall(r"^CREATE (\w+) (\w+)", sql, re.MULTILINE)]
     assert len(defined) == len({*defined}) > 40  # the type and the view of a scope have the same name
     assert not [sql for sql in prelude() if "OR REPLACE" in sql]

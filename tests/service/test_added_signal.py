@@ -71,5 +71,5 @@ def shown(tmp_path_factory):
     ("expressions", "(signals & 70315057086702)"),
     ("command", "odd_hours,1,1,1,it came at odd hours"),
 ])  # fmt: skip
-def test_an_added_signal_is_shown(shown, place, words):
+def test_an_added_signal_appears_wherever_signals_are_shown(shown, place, words):
     assert words in shown[place], shown[place]

@@ -153,7 +153,7 @@ def test_a_printed_key_is_valid_until_it_is_revoked(lake):
         assert owner(control, key) is None
 
 
-def test_views_are_sql_that_names_the_days_with_visits(filled):
+def test_the_views_script_reports_which_days_have_visits(filled):
     options = ("--org", "acme", "--lake", filled.root)
     run = program("views", *options, *DAY_FLAGS, "--domain", "it's.example")
     assert (run.code, run.err) == (0, "")

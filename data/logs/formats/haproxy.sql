@@ -57,6 +57,6 @@ SELECT
         WHEN v.closing = '"' THEN 'captured request headers are not Host, User-Agent and Referer; '
             || 'name yours with --captures'
         WHEN v.request <> '' THEN 'truncated inside the request'
-        WHEN is_haproxy THEN 'not a request (another message of HAProxy)' END AS reject_reason,
+        WHEN is_haproxy THEN 'not a request (another HAProxy message)' END AS reject_reason,
     FALSE AS is_repaired
 FROM (SELECT *, split_request(request_line) AS request FROM split)

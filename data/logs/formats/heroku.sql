@@ -39,6 +39,6 @@ SELECT
         WHEN tls = 'true' THEN 'https' WHEN tls = 'false' THEN 'http' END AS scheme,
     CAST(NULL AS VARCHAR) AS forwarded_proto,
     is_heroku AND v.path <> '' AND status <> '' AS is_complete,
-    CASE WHEN is_heroku AND v.path = '' THEN 'not a request (another entry of Heroku)' END AS reject_reason,
+    CASE WHEN is_heroku AND v.path = '' THEN 'not a request (another Heroku entry)' END AS reject_reason,
     FALSE AS is_repaired
 FROM (SELECT *, checked_request(v.method, v.path, upper(replace(protocol, 'http', 'http/'))) AS request FROM parsed)

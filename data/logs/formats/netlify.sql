@@ -30,7 +30,7 @@ SELECT
     nullif(lower(address.scheme), '') AS scheme,
     v.log_type = 'traffic' AND v.timestamp IS NOT NULL AND v.url IS NOT NULL AND v.status_code IS NOT NULL AS is_complete,
     CASE WHEN is_array THEN 'a JSON array; write each of its entries on a line of its own'
-        WHEN v.site_id IS NOT NULL AND v.log_type <> 'traffic' THEN 'not a request (another log_type than traffic)' END
+        WHEN v.site_id IS NOT NULL AND v.log_type <> 'traffic' THEN 'not a request (log_type is not traffic)' END
         AS reject_reason,
     FALSE AS is_repaired
 FROM (SELECT *, checked_request(v.method, '/' || address.rest, '') AS request FROM parsed)

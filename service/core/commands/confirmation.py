@@ -1,4 +1,4 @@
-"""Asks users to confirm deletions, and to choose values."""
+"""Questions to users: confirmations of deletions, and choices of values."""
 
 import sys
 from collections.abc import Callable

@@ -87,14 +87,14 @@ def created_lake(lake: Path) -> Lake:
 
 
 def announce_new_lake(lake: Path) -> None:
-    """If this path has no lake yet, print to stderr that one is about to be created: the path may be mistyped."""
+    """If this path has no lake yet, print to stderr that a lake is about to be created: the path may be mistyped."""
     if is_new(lake):
         inform(f"No lake at {lake.absolute()} yet: creating a new one.")
 
 
 def chosen_organizations(lake: Lake, organization: str) -> list[str]:
-    """Return the given organization, or all that have had visits if none is given. Raises BadInput if the given one
-    does not exist.
+    """Return the given organization or, if it is empty, all organizations that have had visits. Raises BadInput if the
+    given organization does not exist.
     """
     return [existing_organization(lake, organization)] if organization else lake.manifest.organizations.names()
 

@@ -1,4 +1,4 @@
-"""Reads JSON request bodies, which must not exceed a maximum size and must be of a declared type, in UTF-8."""
+"""Parsing of JSON request bodies, which must be in UTF-8, of a declared type, and no larger than a maximum size."""
 
 import re
 from collections.abc import AsyncIterator
@@ -70,7 +70,7 @@ async def received_object(request: Request, kind: type[Body], max_bytes: int) ->
 
 
 def reject_body(request: Request) -> None:
-    """Raise InvalidBody if a GET request has a body, which would have no effect."""
+    """Raise InvalidBody if a GET or DELETE request has a body, which would have no effect."""
     for name, value in request.scope["headers"]:
         if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
             raise InvalidBody("This endpoint takes no body.", "Send parameters in the query string.")

@@ -9,13 +9,13 @@ class Caller:
 
     organization: str
     role: str
-    name: str  # the `sub` of an identity token, or the id of an API key
+    name: str  # the `sub` of an identity token, or the id of an API key, session or share
     is_key: bool
     is_share: bool = False
 
     @property
     def turn(self) -> tuple[str, bool]:
-        """The organization whose turn this caller's work takes, and whether the work has a share's low priority."""
+        """The caller's organization, and whether its work has the low priority of a share: arguments for a Pool."""
         return self.organization, self.is_share
 
     @property

@@ -1,4 +1,4 @@
-"""Makes an endpoint for each operation. It checks and reads requests, and encodes the handler's answers."""
+"""The endpoint of each operation, which checks and reads requests, and encodes the handler's results."""
 
 from collections.abc import Iterable
 from contextlib import nullcontext

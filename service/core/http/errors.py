@@ -8,7 +8,7 @@ Problem
 ├── CrossOriginRefused  400  a page from another origin may not send this request
 ├── Unauthorized        401  no valid token
 ├── Forbidden           403  the caller may not do this
-├── NotFound            404  no such route
+├── NotFound            404  no such route or resource
 ├── MethodNotAllowed    405  the route does not support the method
 ├── RequestTimeout      408  the request was not received in time
 ├── StateConflict       409  the state of the resource does not allow it
@@ -25,7 +25,7 @@ Problem
 ├── Overloaded          503  too many concurrent queries, edits or request bodies
 ├── ClusterDown         503  the query cluster is not available
 ├── LakeReplaced        503  the open lake was moved or replaced
-├── ProviderUnavailable 503  the identity provider does not answer
+├── ProviderUnavailable 503  the identity provider does not respond
 └── StorageUnavailable  503  the disk is full or fails, or the lake cannot be written to now
 """
 
@@ -119,7 +119,7 @@ class RequestTimeout(Problem):
 
 
 class StateConflict(Problem):
-    """The body has the job's current status and version."""
+    """For a job, the body has its current status and version."""
 
     status = 409
     message = "Fetch the job again and decide based on its current status."
@@ -219,7 +219,7 @@ class StorageUnavailable(Problem):
     sent_headers: ClassVar = {"Retry-After": "5"}
 
     def __init__(self, error: Exception) -> None:
-        reason, remedy = "the disk is full or fails", ""
+        reason, remedy = "the disk is full or failing", ""
         if isinstance(error, OutdatedManifest):
             reason = "the lake's manifest is older than its files"
             remedy = ", when the operator has stopped the service and run `traffic rebuild`"

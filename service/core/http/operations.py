@@ -1,4 +1,4 @@
-"""How rooms declare the API's operations other than the reports: one row each, the source of routes and OpenAPI."""
+"""Declarations of the API's operations other than the reports. Routes and OpenAPI are derived from these rows."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Operation(NamedTuple):
     answers: dict[str, Any]  # type of the body by status, success first; None: no body
     check: Callable[[Caller], None] = any_caller
     body: Any = None  # the type of the request's body, or types by media type
-    max_bytes: int = 0  # maximum size of the request's body; 0: the handler reads it
+    max_bytes: int = 0  # maximum size of the request's body in bytes; 0: the handler reads it
     errors: str = ""  # statuses not implied by the row; 412 means that the operation accepts If-Match
     description: str = ""
     examples: Mapping[str, Json] = MappingProxyType({})  # of the body, by name
@@ -44,7 +44,7 @@ class Operation(NamedTuple):
 
     @property
     def error_statuses(self) -> list[str]:
-        """The statuses of the operation's errors, in addition to the statuses of every operation."""
+        """The statuses of errors specific to this operation, in addition to the errors of every operation."""
         possible = {"403": self.check is not any_caller, "404": "{" in self.route, "413": self.body is not None}
         return [*(status for status, is_possible in possible.items() if is_possible), *self.errors.split()]
 
@@ -65,17 +65,17 @@ class Call:
 
     @property
     def organization(self) -> str:
-        """The caller's organization, the only one that the operation concerns."""
+        """The caller's organization. The operation reads and changes no other organization."""
         return self.caller.organization
 
     @property
     def path(self) -> Mapping[str, str]:
-        """The parameters in the path."""
+        """The path parameters by name."""
         return self.request.path_params
 
 
 Handler = Callable[[Call], Awaitable[object]]
-"""Answers a call with a value to encode as JSON, or with a whole response."""
+"""A function that answers a call: it returns a value to encode as JSON, or a complete response."""
 RoomHandler = Callable[[Part, Call], Awaitable[object]]
 """A handler that is also passed its room's part of the service, before the call."""
 

@@ -1,7 +1,8 @@
-"""Limits concurrent queries: at most one more than there are cores run at the same time, and at most MAX_REQUESTS
-requests of an organization run or wait.
+"""Limits on concurrent queries: at most one more than the number of cores run at the same time, and at most
+MAX_REQUESTS requests of an organization run or wait.
 
-Queries on a cluster have their own threads and queue, so that a slow or unreachable cluster does not block the others.
+Queries on a cluster have their own threads and queue, so that a slow or unreachable cluster does not block other
+queries.
 """
 
 import asyncio
@@ -111,7 +112,7 @@ class Workers(Pool):
         self.cluster = Pool(CLUSTER_THREADS, "cluster")
         self.texts = Pool(TEXT_THREADS, "text", None, self.serves_others)
         self.writes = Pool(1, "job-write", None, self.serves_others)
-        """For writes to jobs: they have to wait for each other anyway."""
+        """The pool for writes to jobs, with one thread: writes have to wait for each other anyway."""
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:
@@ -119,7 +120,7 @@ class Workers(Pool):
         return self.executor.submit(engine).result()
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Run short blocking work in a separate pool, which queries cannot occupy."""
+        """Run short blocking work in a separate thread, which queries cannot occupy."""
         return await in_thread(self._probe_thread, work)
 
     def close(self) -> None:

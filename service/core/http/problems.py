@@ -1,4 +1,4 @@
-"""Converts errors of the lower floors to Problems, in one place for API, pages, tools and commands."""
+"""Conversion of errors of the lower floors to Problems, in one place for API, pages, tools and commands."""
 
 import sqlite3
 from typing import Final

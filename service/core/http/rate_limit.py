@@ -30,7 +30,7 @@ class RateLimitDecision(NamedTuple):
 
 
 class RateLimiter:
-    """Applies the rate limit to requests, and makes the headers and the error for responses.
+    """The limiter of requests by source, which also makes the headers and the error for responses.
 
     The algorithm is a "sliding log": the times of accepted requests are stored, so the limit is exact.
     """
@@ -63,7 +63,7 @@ class RateLimiter:
                 self._times.popitem(last=False)  # least recently seen, without counted requests
             if len(self._times) >= MAX_SOURCES:
                 self._times.popitem(last=False)
-            times = self._times[source] = []  # a list, as it needs a tenth of the memory of a deque
+            times = self._times[source] = []  # a list, because it needs a tenth of the memory of a deque
         else:
             self._times.move_to_end(source)
         while times and now - times[0] >= WINDOW_SECONDS:
@@ -95,7 +95,7 @@ def _milliseconds(decision: RateLimitDecision) -> int:
 
 
 class SourceResolver:
-    """Finds the source address of a request: an IPv4 address, or the /64 network of an IPv6 address."""
+    """A resolver of requests' source addresses: an IPv4 address, or the /64 network of an IPv6 address."""
 
     def __init__(self, trusted_proxies: Iterable[Network] = ()) -> None:
         self._trusted = tuple(trusted_proxies)

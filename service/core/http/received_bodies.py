@@ -34,12 +34,12 @@ class _Body:
 
 
 class ReceivedBodies:
-    """Counts the bytes of request bodies by owner, and evicts unfinished bodies when a limit is exceeded.
+    """The request bodies in memory: bytes are counted by owner, and unfinished bodies evicted when a limit is exceeded.
 
     An owner is an organization, or a client address before authentication. Past the limit for one owner, its oldest
     unfinished body is evicted; past the total limit, the oldest unfinished body of the owner with the most bytes above
     its equal share. A request with an evicted body is answered with Overloaded. After the first FIRST_BYTES of a body,
-    the event loop takes one chunk of each owner's bodies at a time and handles other work in between. For use in one
+    the event loop reads one chunk of each owner's bodies at a time and does other work in between. For use in one
     event loop.
     """
 
@@ -56,12 +56,12 @@ class ReceivedBodies:
         self._unfinished: dict[str, dict[_Body, None]] = {}
         """Unfinished bodies by owner, oldest first."""
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
-        """Locks by owner; the body that has just taken a chunk holds its owner's lock for one round of the event loop.
+        """Locks by owner; the body that has just read a chunk holds its owner's lock for one round of the event loop.
         """
 
     @property
     def bytes_held(self) -> int:
-        """Number of bytes in memory."""
+        """The number of bytes in memory."""
         return self._held.total()
 
     @asynccontextmanager

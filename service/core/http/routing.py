@@ -1,4 +1,4 @@
-"""Routes requests to endpoints with a dict lookup, and turns raised Problems into responses."""
+"""Routing of requests to endpoints by dict lookup, and conversion of raised Problems to responses."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager

@@ -50,7 +50,7 @@ class Scheduler:
         """Queues by organization, in the order of their turns."""
 
     async def acquire(self, organization: str, is_share: bool = False) -> None:
-        """Wait for a slot, which must be returned by `release`."""
+        """Wait for a slot and acquire it; `release` must return it."""
         queue = self._queues.setdefault(organization, _Queue())
         self._left_at.pop(organization, None)
         waiting = _QueuedClient(is_share, asyncio.get_running_loop().create_future())
@@ -78,7 +78,7 @@ class Scheduler:
         self._forget_if_idle(organization)
 
     def end_rests(self) -> None:
-        """End all current rests, and ignore later ones."""
+        """End all current rests, and ignore later rests."""
         self._may_rest = False
         self._give()
 
@@ -102,8 +102,8 @@ class Scheduler:
             waiting.given.set_result(None)
 
     def _next(self) -> tuple[str, _QueuedClient] | None:
-        """Return the next organization and its next client: of the organizations with waiting clients that may get a
-        slot now, the one with the fewest slots, and the first in turn if several have as few.
+        """Return the next organization and its next client: the organization with the fewest slots among those with
+        waiting clients that may get a slot now. In a tie, the first in turn is next.
         """
         found, slots = None, 0
         most = self._slots // 2 if self._others_ask() else self._slots
@@ -116,7 +116,7 @@ class Scheduler:
         return found
 
     def _others_ask(self) -> bool:
-        """Return whether several organizations are waiting for a slot, have one, or had one recently."""
+        """Return whether more than one organization is waiting for a slot, has a slot, or had a slot recently."""
         since = asyncio.get_running_loop().time() - RECENT_SECONDS
         for organization in [*takewhile(lambda name: self._left_at[name] <= since, self._left_at)]:
             del self._left_at[organization]

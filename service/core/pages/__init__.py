@@ -2,5 +2,5 @@
 
 Pages read their numbers from the same Answers as the API. They identify a browser by its cookie, which the API never
 reads, and never read the Authorization header. The room `app` joins all pages. The modules `page_context` (in access)
-and `context` (in dashboard) hold what pages share, and import no page.
+and `context` (in dashboard) contain the parts that pages share, and import no page.
 """

@@ -21,7 +21,7 @@ HEIGHT: Final = 200
 LEAST: Final = 4
 """Minimum width of a share in a bar, in percent."""
 MIN_NARROW: Final = 12
-"""Minimum number of columns for which the last label is right-aligned: centred, it would stick out of the chart."""
+"""Minimum number of columns for a right-aligned last label: centred, it would stick out of the chart."""
 TOP: Final = 10
 """Pixels above the top gridline, for half a line of text."""
 _FRAME: Final = Markup(
@@ -131,12 +131,13 @@ def measured_days(
     *,
     are_apart: bool = False,
 ) -> Markup:
-    """Draw columns of events (as ai) and visits beyond them (as other) for each day, and a line with a word on the day
-    of each step; the first day, the day of the last step and the last day have a label.
+    """Draw a column for each day, with events (as ai) below the other visits (as other), and a vertical line with a
+    word for each step.
 
-    `days` are (day, events, visits), the earliest first, and contain the days of all steps, which are in order. With
-    `are_apart`, events are not among the visits, which are drawn in full. `expected` are the numbers of events on each
-    day at the rate of other subjects, drawn as a dashed line.
+    The first day, the day of the last step and, if there is room, the last day have labels. `days` are (day, events,
+    visits), the earliest first, and contain the days of all steps, which are in order. With `are_apart`, the visits do
+    not include the events, and are drawn in full. `expected` are the numbers of events on each day at the rate of other
+    subjects, drawn as a dashed line.
     """
     events = [count for _, count, _ in days]
     others = [visits if are_apart else max(visits - count, 0) for _, count, visits in days]

@@ -44,7 +44,7 @@ CATEGORIES: Final = {
     "ai_referral": "sent by AI", "search_crawler": "search engines", "other_bot": "other bots", "ai": "AI",
     "other": "search engines and other bots",
 }  # fmt: skip
-"""The words for each value of bot_category, and for each group of them that is a traffic_type."""
+"""Words for the values of bot_category and of traffic_type, which groups them."""
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "bot_category": CATEGORIES,
     "traffic_type": CATEGORIES,
@@ -102,7 +102,7 @@ class TableColumn:
     field: str
     label: str
     kind: str
-    """Text, number, decimal, amount, percent, size, share, hour, day, month, time, flag, badge, change, word, list."""
+    """One of the keys of _FORMATS, such as text, number, share, day or flag."""
 
     @cached_property
     def css(self) -> str:
@@ -153,7 +153,7 @@ def cell(column: TableColumn, row: Mapping[str, Any], color: str, href: str, mos
             shown = _data(value, text)
         case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
             shown = _BADGE % (value, _SIGNS[str(value)], _data(value, text))
-        case "text" if column.css == "address" and value:  # without the beginning that nearly all have
+        case "text" if column.css == "address" and value:  # without the scheme and www., which most share
             rest = text.partition("://")[2].removeprefix("www.") or text
             shown = _ADDRESS % (text, text, rest[:-_SHOWN_END], rest[-_SHOWN_END:])
         case "text" | "list" | "badge":

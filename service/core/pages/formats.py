@@ -1,4 +1,4 @@
-"""Formats numbers, days, times and the API's words for pages."""
+"""Formats of numbers, days, times and the API's words on pages."""
 
 import re
 from contextlib import suppress

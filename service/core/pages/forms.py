@@ -1,4 +1,4 @@
-"""Reads submitted forms."""
+"""Parsing of submitted forms."""
 
 from typing import Final
 from urllib.parse import parse_qsl
@@ -12,7 +12,7 @@ MAX_FORM_BYTES: Final = 16_384
 
 
 async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """Return the fields of a submitted form. Raises InvalidBody or BodyTooLarge."""
+    """Return the fields of a submitted form. Raises InvalidBody, BodyTooLarge or Overloaded."""
     async with received_bytes(request, max_bytes) as body:
         try:
             return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body)))
@@ -21,7 +21,7 @@ async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict
 
 
 async def editors_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """Return the fields of a form that makes or changes jobs. Raises like `form_fields`, and Forbidden for viewers."""
+    """Return the fields of a form that changes jobs, like `form_fields`. Also raises Forbidden, for viewers."""
     if not request.scope["session"].caller.may_write:
         raise Forbidden("Viewers cannot change jobs.", "Ask an editor to do it.")
     return await form_fields(request, max_bytes)

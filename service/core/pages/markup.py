@@ -1,4 +1,4 @@
-"""Builds markup from parts that are already escaped, and from text with code in it."""
+"""Markup from parts that are already escaped, and from text with code in it."""
 
 from collections.abc import Callable
 

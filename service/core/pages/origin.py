@@ -1,4 +1,4 @@
-"""Determines the pages' origin as a browser sees it, and whether a request comes from these pages (CSRF)."""
+"""The pages' origin as a browser sees it, and the check that a request comes from these pages (CSRF)."""
 
 from starlette.requests import Request
 
@@ -8,7 +8,7 @@ from service.core.settings import Settings
 
 
 class OriginChecker:
-    """Derives the pages' origin from requests, and rejects writes caused by other sites."""
+    """A checker that derives the pages' origin from requests, and rejects writes caused by other sites."""
 
     def __init__(self, settings: Settings, sources: SourceResolver) -> None:
         self._public_url = settings.public_url

@@ -1,4 +1,4 @@
-"""Renders templates to responses: one Jinja2 environment, with escaping, compression and the pages' headers."""
+"""Rendering of templates to responses: one Jinja2 environment, with escaping, compression and the pages' headers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -36,7 +36,7 @@ _HEADERS: Final = {
 
 
 def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
-    """Return the headers of every response under /app/, in addition to those that the server adds to all responses.
+    """Return the headers of every response under /app/, in addition to the server's headers for all responses.
 
     Only pages from the origins in `embedders` may embed the response. X-Frame-Options cannot name origins, so it is
     sent only if embedding is forbidden.
@@ -72,7 +72,7 @@ def environment() -> Environment:
 
 
 class Renderer:
-    """Renders the page templates in threads. A template is compiled when it is first used."""
+    """A renderer of page templates in threads. A template is compiled when it is first used."""
 
     def __init__(
         self, root: str, texts: Pool, command: Callable[..., str], countries: CountryDatabase | None = None
@@ -121,6 +121,6 @@ class Renderer:
 
 
 def turn_of(request: Request) -> tuple[str, bool]:
-    """Return whose turn the rendering takes, like Caller.turn: the caller's or, before sign-in, no organization's."""
+    """Return the arguments that schedule the rendering: the caller's `turn` or, before sign-in, no organization."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", False)

@@ -18,7 +18,7 @@ MONTHS_FROM: Final = 180
 """Minimum number of days drawn by the month."""
 
 FIELD_OF: Final = {"hour": "date", "day": "date", "week": "week", "month": "month"}
-"""The field of a row that holds the first day of its unit; for an hour, its day."""
+"""The field of a row that contains the first day of its unit; for an hour, its day."""
 
 
 def unit_for(days: int) -> str:
@@ -27,14 +27,14 @@ def unit_for(days: int) -> str:
 
 
 def last_day_of(unit: str, first: date) -> date:
-    """Return the last day of a unit that begins on a day."""
+    """Return the last day of the unit that begins on the day `first`."""
     if unit == "month":
         return first.replace(day=monthrange(first.year, first.month)[1])
     return first + timedelta(6) if unit == "week" else first
 
 
 def days_of(unit: str, first: date) -> list[date]:
-    """Return the days of a unit that begins on a day."""
+    """Return the days of the unit that begins on the day `first`."""
     return [first + timedelta(number) for number in range((last_day_of(unit, first) - first).days + 1)]
 
 
@@ -51,7 +51,7 @@ class ChartDays:
 
     @property
     def last_day(self) -> date:
-        """The last day shown that is over."""
+        """The last shown day that is over."""
         return min(self.end, self.today - timedelta(1))
 
     @property

@@ -102,7 +102,7 @@ def _explain(fields: dict[str, str], rules: "_Rules") -> None:
 
 
 def _classify_lines(name: str, rules: "_Rules") -> None:
-    """Print one result per line, in order; an error object for an invalid one. Raises BadInput if any is invalid."""
+    """Print a result or an error object for each line, in order. Raises BadInput if any line is invalid."""
     import orjson
 
     given = sys.stdin.buffer if name == "-" and sys.stdin else ()  # stdin may be closed
@@ -128,7 +128,7 @@ def _classify_lines(name: str, rules: "_Rules") -> None:
 
 
 def _parse_line(line: bytes) -> dict[str, str]:
-    """Return the strings in one line by key; "" for a missing or null value. Raises BadInput."""
+    """Parse a line; return its strings by key, with "" for missing or null values. Raises BadInput if it is invalid."""
     try:
         parsed = json.loads(line.strip())  # the standard library, because it accepts lone surrogates
     except (ValueError, RecursionError) as error:

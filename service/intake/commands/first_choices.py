@@ -37,11 +37,11 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
     for log in logs:  # report an unreadable log before asking
         beginning(log, 1)
     own = own_address(os.environ, logs)
-    inform(f"{organization} is new. Some choices come before its first visit; Enter selects the default in brackets.")
+    inform(f"{organization} is new. Make some choices before its first visit; Enter selects the default in brackets.")
     zone = answer_to(
         "Time zone in which its days begin (cannot be changed later)", guessed_zone(os.environ), check_zone
     )
-    question = "Images, stylesheets, scripts and fonts: aside or counted"
+    question = "Images, stylesheets, scripts and fonts: left out of answers (aside), or counted"
     aside = None if files else answer_to(question, "aside", _checked_aside)
     if own:
         inform(f"You are connected from {own}, which is in these logs.")
@@ -49,7 +49,7 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
     rules = answer_to(question, own or _NONE, _checked_addresses)
     download = None
     if not _has_countries(lake, database):
-        question = "Downloaded country database; `traffic countries` lists free ones"
+        question = "Path of a downloaded country database; `traffic countries` lists free ones"
         download = answer_to(question, _NONE, _checked_download)
     with lake.import_lock():  # a running import has read the zone
         lake.manifest.organizations.set_zone(organization, zone)
@@ -89,7 +89,7 @@ def report_first_import(
     countries = "looked up" if _has_countries(lake, database) else "known only where the log has them"
     inform(f"{organization} is new: days follow {zone}, files are {files}, own visits {own}, countries {countries}.")
     inform("  Its time zone cannot change. Addresses excluded and countries set up later do not apply to these visits.")
-    inform("  To start over, use traffic zone set, traffic exclude add and traffic countries for another name, and")
+    inform("  To start over, use `traffic zone set`, `traffic exclude add` and `traffic countries` for a new name, and")
     inform(f"  import under that name; `traffic erase --org {organization} --all` deletes these visits.")
 
 
@@ -99,7 +99,7 @@ def _has_countries(lake: Lake, database: Path | None) -> bool:
 
 def guessed_zone(environ: Mapping[str, str], root: Path = Path("/")) -> str:
     """Return this machine's time zone, from TZ, /etc/timezone or the symbolic link /etc/localtime; UTC if none of them
-    names one.
+    names a known zone.
     """
     from data.local_time import DEFAULT_ZONE, zone_names
 
@@ -114,7 +114,9 @@ def guessed_zone(environ: Mapping[str, str], root: Path = Path("/")) -> str:
 
 
 def own_address(environ: Mapping[str, str], logs: Sequence[Path]) -> str:
-    """Return the client address of this SSH session if it is in one of the logs; otherwise "". Raises BadInput."""
+    """Return the client address of this SSH session if it is in one of the logs; otherwise "". Raises BadInput if a log
+    cannot be read.
+    """
     from data.logs.source import beginning
     from data.rules.ip_lists import parse_address
 

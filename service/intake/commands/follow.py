@@ -103,7 +103,7 @@ def follow(
 
 
 def _drop_of(log: str, once: bool) -> "Drop | None":
-    """Return the folder or bucket to follow; None for a single log. Raises BadInput."""
+    """Return the folder or bucket to follow; None for a single log. Raises BadInput for a single log with `once`."""
     from data.ingest.dropped import open_drop
 
     is_drop = "://" in log or Path(log).is_dir()
@@ -155,7 +155,7 @@ def _stopping(follower: "Follower | DropFollower") -> Iterator[int]:
 
 
 class _Status:
-    """Shows progress: a bar on a terminal, otherwise a line from time to time."""
+    """The display of progress: a bar on a terminal, otherwise a line from time to time."""
 
     def __init__(self, console: "Console", log: str) -> None:
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn

@@ -39,8 +39,8 @@ LayoutOption = Annotated[
 ColumnsOption = Annotated[
     str,
     typer.Option(
-        help="names of our fields (time, ip, method, url or domain and path, status, user_agent, referrer, "
-        "country) in ndjson, csv or Parquet: time=ts,ip=client.address"
+        help="columns of ndjson, csv or Parquet for our fields (time, ip, method, url or domain and path, status, "
+        "user_agent, referrer, country): time=ts,ip=client.address"
     ),
 ]
 CapturesOption = Annotated[
@@ -120,8 +120,8 @@ def _ask_again(importer: "Importer", files: list[Path], options: "Options") -> N
 
 
 def choose_files(lake: Lake, organization: str, choice: str, dry_run: bool) -> None:
-    """Set files aside, or count them, as `choice` says. Raises BadInput for another choice, or to switch after the
-    first visit.
+    """Set files aside, or count them, as `choice` says. Raises BadInput for an unknown choice, or for a change after
+    the first visit.
     """
     if choice not in {"", "aside", "counted"}:
         raise BadInput(f"--files is {choice!r}; write aside or counted.")
@@ -158,7 +158,7 @@ def options_of(
     short_code_pattern: str,
     skip_assets: bool,
 ) -> "Options":
-    """Return the import options that the flags give. Raises BadInput."""
+    """Return the import options from the flags. Raises BadInput for an invalid flag."""
     from data.ingest.importer import Options
     from data.logs.captures import parse_captures
     from data.logs.columns import columns_from

@@ -1,4 +1,4 @@
-"""Prints the summary of `traffic import`."""
+"""The printed summary of `traffic import`."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ slow.
 
 
 def report(file: Path, summary: "Summary", options: "Options", lake: Lake, *, dry_run: bool) -> None:
-    """Report what was read from a log, and what was not."""
+    """Print what was read from a log, and what could not be read."""
     zone = lake.manifest.organizations.zone(options.organization)
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""
@@ -112,7 +112,7 @@ def _report_oddities(summary: "Summary") -> None:
     """Print unusual facts about imported visits."""
     for agent, count in summary.contradicted.most_common():
         visits = plural(count, "visit")
-        inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
+        inform(f"  {visits} under the name {agent} from outside its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
         inform("  (if these are addresses of your own proxy, set TRAFFIC_TRUSTED_PROXIES to its networks)")
     if summary.behind_proxy:
@@ -127,9 +127,9 @@ def _report_oddities(summary: "Summary") -> None:
     if summary.assets:
         inform(f"  {plural(summary.assets, 'request')} for images, stylesheets, scripts and fonts left out")
     if summary.repaired:
-        inform(f"  {summary.repaired:,} repaired: the line ends inside the user agent")
+        inform(f"  {plural(summary.repaired, 'line')} cut off inside the user agent, but repaired")
     if summary.invalid_domains:
-        inform(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")
+        inform(f"  {plural(summary.invalid_domains, 'visit')} with an invalid host: the domain is unknown")
 
 
 def _warn(summary: "Summary", zone: str) -> None:

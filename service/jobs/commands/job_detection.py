@@ -68,7 +68,7 @@ def detect(
 def _explanation(
     engine: "Engine", detector: "Detector", organization: str, day: date, shared: "Snapshot | None"
 ) -> str:
-    """Return a detector's criteria, the causes that it found, and what it left out and why."""
+    """Return a text with a detector's criteria, the causes that it found, and the subjects left out, with reasons."""
     from queries import days_before, detect, left_out
     from service.jobs.findings import causes_of
     from service.jobs.texts import sanitized
@@ -89,7 +89,7 @@ def _explanation(
         texts = ", ".join(f"{name} {sanitized(value) or 'unknown'}" for name, value in named)
         lines.append(f"  Found: {printable(texts)} ({plural(len(cause.findings), 'finding')})")
     if len(found) >= _MAX_FOUND:
-        lines.append(f"  At most {_MAX_FOUND} are found: they probably share an unknown cause.")
+        lines.append(f"  The search stopped at {_MAX_FOUND} findings: so many probably share one cause.")
     for reason, number in Counter(reason for _, reason in left).most_common():
         lines.append(f"  Left out: {number}: {reason}")
     if left:

@@ -73,7 +73,7 @@ def show(
         if member:
             typer.echo(f"\n{name}")
             rows = [dict(row) for row in (member if isinstance(member, list) else [member])]
-            for row in rows:  # a nested object as its members
+            for row in rows:  # print a nested object as its members
                 nested = {key: value.items() for key, value in row.items() if isinstance(value, dict)}
                 row |= {key: " ".join(f"{name}={value}" for name, value in pairs) for key, pairs in nested.items()}
             print_answer(rows, "table", is_wide=True)

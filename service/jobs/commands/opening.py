@@ -18,7 +18,7 @@ JobArgument = Annotated[str, typer.Argument(metavar="ID", help="the job's id, as
 
 @contextmanager
 def opened_jobs(lake: Path, must_write: bool = False) -> Iterator["Jobs"]:
-    """Open the jobs of a lake, read-only unless `must_write`."""
+    """Yield the jobs of a lake, opened read-only unless `must_write`."""
     from service.core.control_database import opened_control
     from service.jobs.store import Jobs
 
@@ -28,7 +28,7 @@ def opened_jobs(lake: Path, must_write: bool = False) -> Iterator["Jobs"]:
 
 @contextmanager
 def opened_detection(lake: Path, organization: str, must_write: bool = False) -> Iterator["Detection"]:
-    """Open the jobs and visits of an organization, which must exist in the lake, and yield its Detection."""
+    """Yield an organization's Detection, opened read-only unless `must_write`. Raises BadInput if it is unknown."""
     from queries import Warehouse
     from service.jobs.detection import Detection
 

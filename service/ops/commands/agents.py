@@ -78,7 +78,7 @@ def release(file: Annotated[Path, typer.Argument(help="the file to write, such a
         file.write_bytes(content)
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from error
-    inform(f"{file} has the names as of {newest_check(content)}. Insert the URL where you publish it:")
+    inform(f"{file} has the names as of {newest_check(content)}. Publish it, and set this with its URL:")
     typer.echo(f"{_PINNED.variable}=https://…/{file.name}#sha256={hashlib.sha256(content).hexdigest()}")
 
 
@@ -135,7 +135,7 @@ def _refresh_names(lake: Lake, pinned: "PinnedFile", folder: str) -> bool:
 
 
 def _refresh_lists(lake: Lake, rows: "Sequence[IpList]", folder: str) -> bool:
-    """Download the lists into the lake, and print them. Return whether any failed."""
+    """Download the IP lists into the lake, and print a table of them. Return whether any download failed."""
     from rich.progress import track
 
     from data.rules.ip_lists import folder_fetcher

@@ -50,7 +50,7 @@ def countries(
     download = read_download(file)
     opened = created_lake(lake)
     before = opened.country_database.exists()
-    inform(f"{file}: {printable(download.description)}; {download.address} is in {download.country}.")
+    inform(f"{file}: {printable(download.description)}; for example, {download.address} is in {download.country}.")
     inform(f"It {'replaces' if before else 'is copied to'} {opened.country_database}.")
     set_up(opened, download)
     inform(

@@ -38,7 +38,7 @@ def erase(
     no_domain: Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")] = False,
     since: Annotated[str | None, typer.Option(help="only visits on this day and later, YYYY-MM-DD")] = None,
     before: Annotated[str | None, typer.Option(help="only visits before this day, YYYY-MM-DD")] = None,
-    visitor: Annotated[str | None, typer.Option(help="only visits with this hash, decimal or 0x…")] = None,
+    visitor: Annotated[str | None, typer.Option(help="only visits with this visitor hash, decimal or 0x…")] = None,
     everything: Annotated[bool, typer.Option("--all", help="every visit of the organization")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would be deleted, but change nothing")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,

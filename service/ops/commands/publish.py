@@ -19,7 +19,7 @@ def publish(
     forget: Annotated[bool, typer.Option("--forget", help="stop publishing there, without deleting anything")] = False,
     again: Annotated[
         bool,
-        typer.Option("--again", help="read every object there; upload missing or changed ones again, and the log"),
+        typer.Option("--again", help="read every object there, and upload the log and missing or changed ones again"),
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -42,7 +42,7 @@ def publish(
     opened = Lake(lake)
     if forget:
         copies = opened.manifest.copies.forget(name)
-        inform(f"{plural(copies, 'organization')} at {name} forgotten; delete the copies there yourself.")
+        inform(f"{plural(copies, 'organization')} no longer published to {name}; delete the copies there yourself.")
         return
     publisher = LakePublisher(opened, name)
     for one in chosen_organizations(opened, organization):

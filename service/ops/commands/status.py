@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class SetAside(NamedTuple):
-    """An organization's choices of visits to leave out of answers."""
+    """The reasons for which an organization's answers leave visits out."""
 
-    files_aside: bool
+    files_aside: bool  # whether requests for files are left out
     exclusions: int  # rules of `traffic exclude`
 
     @property

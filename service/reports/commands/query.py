@@ -68,7 +68,7 @@ def query(
     entry = _entry(name)
     members = dict(entry.members) if entry else {}
     if part and part not in members:
-        known = f"use {', '.join(members)}." if members else "this answer has none."
+        known = f"use {', '.join(members)}." if members else "this answer has no parts."
         raise BadInput(f"unknown part {part!r}; {known}")
     answered = members[part] if part else entry
     if answered:
@@ -193,7 +193,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
 def _answer_of_cluster(
     options: "ClusterOptions", lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
 ) -> "Result":
-    """Return the answer as computed by a cluster, however few visits it reads. Ctrl-C stops the query there, too."""
+    """Return an answer computed by a cluster, even if it reads few visits. Ctrl-C also stops the cluster's query."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.console import Console

@@ -26,6 +26,6 @@ SLOW = "HttpError { kind: Timeout, source: reqwest::Error { kind: Request"
         ("status code: 500 Internal Server Error", "500 Internal Server Error."),
     ],
 )
-def test_each_cause_is_reported_with_its_remedy(error, words):
+def test_an_object_store_error_is_reported_with_its_cause(error, words):
     problem = str(unavailable("s3://bucket/logs", "", error, timedelta(seconds=30)))
     assert problem.startswith(f"s3://bucket/logs cannot be used: {words}")

@@ -226,7 +226,7 @@ def test_reclassifying_reports_marked_visits(lake):
     }
 
 
-def test_reclassifying_again_finds_nothing_old(lake):
+def test_reclassifying_again_rewrites_nothing(lake):
     exclude(lake)
     old_visits(lake, OWN)
     Reclassifier(lake).run(["acme"])

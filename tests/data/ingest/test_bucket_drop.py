@@ -39,7 +39,7 @@ def end_waits(follower):
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
-def test_an_odd_key_is_reported_and_skipped(store, following, lake, key):
+def test_an_invalid_key_is_reported_and_skipped(store, following, lake, key):
     store.put(key, lines("/odd").encode())
     put(store, "1", "2")
     following.tick()
@@ -49,7 +49,7 @@ def test_an_odd_key_is_reported_and_skipped(store, following, lake, key):
     assert following.follower.has_failed
 
 
-def test_many_odd_keys_are_summarized(store, following):
+def test_many_invalid_keys_are_summarized(store, following):
     for number in range(2_000):
         store.put(f"logs//{number}", b"x")
     following.tick()

@@ -52,7 +52,7 @@ def test_the_client_is_the_rightmost_untrusted_address(clients, peer, forwarded,
         ("", "", ""),
     ],
 )
-def test_without_an_untrusted_address_the_nearest_one_counts(clients, peer, forwarded, client):
+def test_without_an_untrusted_address_the_nearest_address_counts(clients, peer, forwarded, client):
     assert clients.client(peer, forwarded) == client
 
 

@@ -82,7 +82,7 @@ def test_a_function_is_called_once_for_each_combination():
     assert calls == [("a", "a"), ("b", "b")]
 
 
-def test_rows_without_a_true_mask_become_null():
+def test_rows_masked_as_false_become_null():
     column = dictionary_column(pa.array(["a", "b"]), pa.array([0, 1, 0])).where(pa.array([True, True, False]))
     assert column.values_at(column.indices) == ["a", "b", None]
 

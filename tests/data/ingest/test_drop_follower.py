@@ -85,7 +85,7 @@ def test_objects_imported_before_count_once(place, load):
     assert load(lines("/2"), options).already_imported
 
 
-def test_a_grown_object_is_read_on_but_a_rewritten_one_is_new(place):
+def test_grown_objects_are_continued_but_rewritten_ones_are_new(place):
     for body in (lines("/1") + lines("/2")[:-1], lines("/1", "/2", "/3")):
         place.drop("1", body)
         place.follow()

@@ -54,16 +54,16 @@ def imported(lake, tmp_path):
     return lake
 
 
-def test_the_verdict_decides_if_nothing_else_names_a_bot(imported):
+def test_the_edges_verdict_decides_if_no_other_rule_names_a_bot(imported):
     assert results(rows_of(imported)) == WANTED
 
 
-def test_history_keeps_the_verdict_from_the_edge(imported):
+def test_reclassifying_keeps_the_verdict_from_the_edge(imported):
     rows = [{name: value for name, value in row.items() if name != "rules_version"} for row in rows_of(imported)]
     land(imported, "other", [visit(**row) for row in rows])
     Reclassifier(imported).run(["other"])
     assert results(rows_of(imported, "other")) == WANTED
 
 
-def test_each_category_is_a_known_kind():
+def test_each_edge_category_maps_to_a_known_agent_kind():
     assert set(KINDS.values()) <= CATEGORY_OF_KIND.keys()

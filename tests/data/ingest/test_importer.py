@@ -70,7 +70,7 @@ def counted(visits):
 # Landed visits
 
 
-def test_a_line_becomes_exactly_this_visit(lake, load):
+def test_a_log_line_gives_exactly_the_expected_visit(lake, load):
     summary = load(
         'Go.Example.com:443 203.0.113.7 - frank [17/May/2015:23:30:03 -0500] "GET /abc?utm_source=News&utm_medium=email'
         f'&utm_campaign=May&utm_term=a+b&utm_content=%C3%A9 HTTP/2.0" 301 5316 "https://T.co/xyz?q=1#top" "{IPHONE}"\n'
@@ -241,7 +241,7 @@ def test_invalid_or_contradictory_options_are_rejected(message, given):
 
 
 @pytest.mark.parametrize("organization", ["7", "-", "A_b-9", "x" * 64])
-def test_an_organization_may_look_like_a_number_or_an_option(lake, load, organization):
+def test_an_organization_may_be_named_like_a_number_or_option(lake, load, organization):
     load(line(), Options(organization))
     assert [visit["organization"] for visit in landed(lake, organization)] == [organization]
 
@@ -316,7 +316,7 @@ def test_assets_are_left_out_and_counted_on_request(logs):
 # The same content again
 
 
-def test_known_content_changes_nothing(lake, load):
+def test_importing_known_content_again_changes_nothing(lake, load):
     load(LINES, Options("acme", "a.example"))
     before = bytes_on_disk(lake)
     assert load(gzip.compress(LINES.encode()), Options("acme", "a.example"), name="access.log.1").already_imported

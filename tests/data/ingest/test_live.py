@@ -182,21 +182,21 @@ FORMS = ("absolute", "path", "url", "sparse")
 
 @given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS)), min_size=1, max_size=80))
 @some
-def test_json_and_a_log_line_give_the_same_visit(twins, reported):
+def test_a_reported_row_and_a_log_line_give_the_same_visit(twins, reported):
     requests, forms = zip(*reported, strict=True)
     assert_same(twins, requests, forms, "vhost-combined")
 
 
 @given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS), st.booleans()), min_size=1, max_size=40))
 @some
-def test_without_domain_or_address_both_give_the_same_visit(twins, reported):
+def test_rows_and_lines_without_domain_or_address_agree(twins, reported):
     requests = [
         request | {"domain": "", "ip": request["ip"] if has_address else ""} for request, _, has_address in reported
     ]
     assert_same(twins, requests, [form for _, form, _ in reported], "combined")
 
 
-def test_requests_with_every_kind_of_result_give_equal_visits(twins):
+def test_rows_and_lines_with_every_kind_of_result_agree(twins):
     """Otherwise, the tests above might compare only empty results."""
     forms = [FORMS[number % 4] for number in range(len(EVERYTHING))]
     visits = assert_same(twins, EVERYTHING, forms, "vhost-combined")
@@ -239,7 +239,7 @@ def test_visits_from_too_many_days_are_rejected(lake, intake):
 # Rows
 
 
-def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
+def test_a_reported_row_gives_exactly_the_expected_visit(lake, intake, classifier):
     row = {
         "time": "2026-03-04T23:30:00-05:00", "ip": "203.0.113.7", "method": "post", "status": 404,
         "url": "https://me:secret@Go.Example:8443/abc?utm_source=News&q=1#top", "user_agent": IPHONE,

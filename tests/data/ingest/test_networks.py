@@ -55,7 +55,7 @@ def test_a_fetched_list_adds_hosting_networks(address, fact):
     assert NetworkKinds(lists).fact(address) == BITS.get(fact, 0)
 
 
-def test_an_agent_list_does_not_mark_hosting():
+def test_the_address_list_of_an_agent_does_not_mark_hosting():
     lists = {"openai-gptbot": FetchedList("openai-gptbot", datetime.now(UTC), [ip_network("203.0.114.0/24")])}
     assert NetworkKinds(lists).fact("203.0.114.9") == 0
 

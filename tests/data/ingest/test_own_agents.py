@@ -96,7 +96,7 @@ def test_an_invalid_table_does_not_stop_live_visits(lake, caplog):
     assert len(caplog.messages) == 1
 
 
-def test_history_gets_own_agents_by_reclassification(lake):
+def test_reclassifying_applies_own_agents_to_history(lake):
     land(lake, "acme", [visit(path="/a", user_agent=USER_AGENT), visit(path="/b", user_agent=CHROME)])
     write_table(lake)
     Reclassifier(lake).run(["acme"])

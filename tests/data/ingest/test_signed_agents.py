@@ -124,7 +124,7 @@ def test_the_header_is_not_stored(imported):
     assert b"browserbase.com" not in everything_in(imported.root)
 
 
-def test_history_keeps_results_from_signatures(lake, imported):
+def test_reclassifying_keeps_results_from_signatures(lake, imported):
     rows = [{name: value for name, value in row.items() if name != "rules_version"} for row in rows_of(imported)]
     land(lake, "other", [visit(**row) for row in rows])
     Reclassifier(lake).run(["other"])

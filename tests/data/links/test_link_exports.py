@@ -59,7 +59,7 @@ def test_columns_may_name_the_tags_column(read):
     assert link.tags == ("a", "b")
 
 
-def test_every_shape_has_an_example_and_evidence(request):
+def test_every_export_format_has_an_example_and_evidence(request):
     examples = request.path.with_suffix(".json").read_text("utf-8")
     rows = json.loads(examples)["test_an_export_is_recognized_and_read"]
     assert sorted(row[0] for row in rows) == sorted(shape.format for shape in link_shapes())
@@ -138,7 +138,7 @@ def test_pages_may_be_concatenated_or_in_a_list(read, text):
     assert ([link.short_code for link in export.links], export.missing) == (["a", "b"], 0)
 
 
-def test_missing_pages_are_noticed(read):
+def test_links_on_missing_pages_are_counted(read):
     assert read(shlink("a", "b", total=115)).missing == 113
 
 

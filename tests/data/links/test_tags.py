@@ -44,7 +44,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=64).filter(is
 
 
 @given(st.lists(TEXTS | st.sampled_from(HOSTILE), max_size=20, unique=True))
-def test_a_cell_keeps_its_tags_unchanged(tags):
+def test_tags_joined_into_a_cell_are_split_unchanged(tags):
     assert split_tags(joined_tags(tags)) == tags
 
 

@@ -136,7 +136,7 @@ def test_invalid_names_are_bad_input(captures, problem):
     assert problem in str(refused.value)
 
 
-def test_a_dash_may_be_repeated():
+def test_several_capture_names_may_be_dashes():
     assert parse_captures("-,Host,-") == ("-", "host", "-")
 
 

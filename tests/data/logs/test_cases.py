@@ -32,7 +32,7 @@ def values_of(visits, names):
 
 
 @pytest.mark.parametrize("name", tables(__file__)["cases"])
-def test_a_case_gives_its_expected_values(imported, name):
+def test_an_imported_case_has_the_expected_values(imported, name):
     (log_format, count, rejected), expected = tables(__file__)["cases"][name]
     summary, visits = imported(name)
     assert (summary.log_format, len(visits), summary.rejected) == (log_format, count, rejected)

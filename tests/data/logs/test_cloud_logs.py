@@ -72,7 +72,7 @@ def test_a_sample_is_imported_by_the_name_of_its_format(load, log_format):
 
 
 @pytest.mark.parametrize("log_format", ["envoy", "envoy-json"])
-def test_an_envoy_line_is_read_from_docker(load, log_format):
+def test_an_envoy_line_is_read_from_a_docker_log(load, log_format):
     line = FORMAT_LINES[log_format][0]
     kept = {"log": f"{line}\n", "stream": "stdout", "time": "2026-03-04T10:05:03.1Z"}
     summary = load(json.dumps(kept) + "\n")
@@ -104,7 +104,7 @@ def test_a_parquet_file_from_cloudfront_is_recognized(load, logs, spelling):
 # Truncated addresses
 
 
-def test_addresses_that_bunny_drops_give_no_visitor(load, logs):
+def test_addresses_removed_by_bunny_give_no_visitor(load, logs):
     load(FORMAT_LINES["bunny"][0].replace("203.0.113.7", "0.0.0.0") + "\n")
     assert [visit["visitor"] for visit in logs.visits()] == [None]
 

@@ -30,7 +30,7 @@ def test_a_guess_with_all_required_columns_is_certain():
     ("time", {"timestamp": "2026-11-26T10:00:00Z"}), ("ip", {"remote_addr": "10.0.0.1"}), ("url", {"url": "/x"}),
     ("status", {"response_status": "200"}), ("user_agent", {"agent": "nginx"}), ("bytes_sent", {"bytes": 1, "size": 2}),
 ])  # fmt: skip
-def test_two_columns_for_one_field_are_alternatives(field, more):
+def test_two_columns_for_one_field_make_a_guess_uncertain(field, more):
     guess = guess_columns([WHOLE | more])
     assert list(guess.rivals) == [field]
     assert {*more} <= {*guess.rivals[field]}
@@ -46,7 +46,7 @@ def test_a_mostly_empty_column_is_recognized_by_its_values():
     assert guess_columns(rows).columns["referrer"] == "referer"
 
 
-def test_the_flag_omits_columns_named_like_their_fields():
+def test_the_columns_flag_omits_columns_named_like_their_fields():
     row = {"time": "2026-11-26T10:00:00Z", "path": "/abc", "remote_addr": "203.0.113.7"}
     assert guess_columns([row]).pairs == "ip=remote_addr"
 

@@ -57,11 +57,11 @@ OTHER_LOGGER = "not an access log entry (another logger)"
 REFUSED = {
     "caddy": [(2, OTHER_LOGGER), (3, OTHER_LOGGER)],
     "traefik": [(2, OTHER_LOGGER)],
-    "haproxy": [(2, "not a request (another message of HAProxy)")],
+    "haproxy": [(2, "not a request (another HAProxy message)")],
     "fastly": [(2, "logged by a shield (fastly_is_edge is false)")],
     "vercel": [(2, "not a request (no proxy)")],
-    "heroku": [(2, "not a request (another entry of Heroku)")],
-    "netlify": [(2, "not a request (another log_type than traffic)")],
+    "heroku": [(2, "not a request (another Heroku entry)")],
+    "netlify": [(2, "not a request (log_type is not traffic)")],
     "google-cloud": [(2, "not a request (no httpRequest)")],
     "azure-front-door": [(1, "not an access log entry (another category)")],
     "azure-application-gateway": [(2, "not an access log entry (another category)")],
@@ -204,7 +204,7 @@ def test_columns_may_have_other_names(log, write):
     assert sorted(log.facts(), key=str) == sorted(LANDED, key=str)
 
 
-def test_a_dot_selects_nested_objects(log):
+def test_a_dot_selects_a_value_in_a_nested_object(log):
     rows = [
         {"@t": row["time"], "client": {"ip": row["ip"]}, "http": {"url": row["url"], "ua": {"raw": row["user_agent"]}}}
         for row in ROWS

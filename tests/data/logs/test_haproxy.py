@@ -73,7 +73,7 @@ def test_requests_to_a_real_haproxy_land_with_headers_and_times(lake, tmp_path):
     assert sorted(visit["path"] for visit in rows) == ["", "/missing"]
     visits = {visit["path"]: visit for visit in rows_of(lake)}
     assert (summary.log_format, set(visits)) == ("haproxy", {"/spring", "/missing", ""}), told
-    reasons = {"not a request (another message of HAProxy)", "no valid status"}
+    reasons = {"not a request (another HAProxy message)", "no valid status"}
     assert {reason for _, reason in summary.rejects} <= reasons
     known = ("domain", "status", "user_agent", "referrer", "utm_source", "protocol")
     facts = {path: tuple(visit[name] for name in known) for path, visit in visits.items()}

@@ -98,7 +98,7 @@ def test_a_proposed_layout_reads_lines_as_a_known_format_does(read, name):
     assert read(lines, proposed) == read(lines, log_format="vhost-combined" if name == "host first" else "combined")
 
 
-def test_each_kind_of_line_gets_a_layout_most_frequent_first():
+def test_layouts_are_proposed_for_the_most_frequent_lines_first():
     names = ["combined", "host first", "host first"]
     lines = [line for name in names for line in written(LAYOUTS[name], REQUESTS[:2])]
     first, second = proposed_layouts(lines)
@@ -112,7 +112,7 @@ def test_lines_without_a_time_or_a_request_get_no_layout(line):
     assert proposed_layouts([line] * 3) == []
 
 
-def test_the_address_of_a_target_is_not_taken_for_the_client(read):
+def test_a_destination_address_is_not_mistaken_for_the_client(read):
     lines = written('[$time_local] "$request" $status [Client $remote_addr] [Sent-to 198.51.100.1]')
     proposed, *_ = proposed_layouts(lines)
     assert {row["forwarded"] for row in read(lines, proposed)} == {""}

@@ -227,7 +227,7 @@ def test_directives_are_not_read_as_requests(read):
         assert read(log_format, line, FormatContext(fields=directive.encode())) == [facts]
 
 
-def test_the_directive_may_be_repeated_with_other_fields(read):
+def test_a_fields_directive_may_be_repeated_with_other_fields(read):
     text, facts = FORMAT_LINES["w3c"]
     other = "#Fields: time date sc-status cs-uri-stem c-ip"
     lines = [text, "#Date: now", other, "10:05:04 2026-03-04 404 /x 203.0.113.8", text]

@@ -269,7 +269,7 @@ A, B = b'{"path":"/a"}', b'{"path":"/b"}'
         *((body, []) for body in (b"", b"\n", b" \r\n\t\n", b"[]", b"\n[ \n]\n")),
     ],
 )  # fmt: skip
-def test_lines_and_an_array_have_the_same_rows_or_none(body, paths):
+def test_lines_and_an_array_are_split_into_the_same_rows(body, paths):
     assert [parse_reported(row, NOW).target.path for row in split_rows(body)] == paths
 
 

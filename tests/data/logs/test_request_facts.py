@@ -92,7 +92,7 @@ SCRIPT = {"scheme": "http", "accept": "*/*", "accept_language": "de"}
         ({"fetch_mode": "navigate"}, False),
     ],
 )
-def test_accept_without_html_means_a_file_or_data(changes, is_file):
+def test_an_accept_header_without_html_means_a_file_or_data(changes, is_file):
     bits = request_facts(RequestRecord(**SCRIPT | changes)) or 0
     assert (bits & BITS["accepts_no_page"] != 0) is is_file
 

@@ -66,7 +66,7 @@ def test_the_first_bytes_determine_the_compression(tmp_path, name, packed):
 
 @pytest.mark.parametrize("packed", [gz, zst, zst_after_skipped], ids=["gzip", "zstd", "skipped"])
 @pytest.mark.parametrize("cuts", [(700,), (0, 1, 20_000), (len(TEXT),)])
-def test_several_members_or_frames_are_one_content(tmp_path, packed, cuts):
+def test_gzip_members_and_zstd_frames_are_read_as_one_content(tmp_path, packed, cuts):
     bounds = [0, *cuts, len(TEXT)]
     parts = [packed(TEXT[start:end]) for start, end in pairwise(bounds)]
     path = write(tmp_path, b"".join(parts))
@@ -109,7 +109,7 @@ def test_work_grows_linearly_with_the_number_of_gzip_members(tmp_path, monkeypat
 
 @pytest.mark.parametrize("size", [0, 1, source.CHUNK_BYTES, source.CHUNK_BYTES + 1])
 @pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
-def test_sizes_around_a_chunk_are_read_completely(tmp_path, packed, size):
+def test_files_around_the_chunk_size_are_read_completely(tmp_path, packed, size):
     content = identify(write(tmp_path, packed(b"\n" * size)), ())
     assert (content.size, content.is_truncated) == (size, False)
     assert read(tmp_path / "access.log") == b"\n" * size

@@ -164,7 +164,7 @@ def test_an_older_manifest_with_a_newer_wal_is_detected(lake, tmp_path):
         add_pending(again)
 
 
-def test_a_manifest_without_its_number_counts_as_damaged(lake):
+def test_a_manifest_without_a_generation_counts_as_damaged(lake):
     with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
         db.execute("DELETE FROM generation")
         db.commit()

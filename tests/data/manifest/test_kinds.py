@@ -65,13 +65,13 @@ def test_a_file_expires_once(manifest, kind):
     assert manifest.files.deletable(NOW) == [FILE.path]
 
 
-def test_the_file_for_a_day_expires(manifest, kind):
+def test_expiring_a_day_makes_its_file_deletable(manifest, kind):
     with database_of(manifest).transaction() as db:
         expire_of_day(db, kind, "acme", None if kind.day == "NULL" else DAY, NOW)
     assert manifest.files.deletable(NOW) == [FILE.path]
 
 
-def test_the_file_for_another_day_stays_live(manifest, kind):
+def test_expiring_another_day_leaves_the_file_live(manifest, kind):
     with database_of(manifest).transaction() as db:
         expire_of_day(db, kind, "acme", DAY + timedelta(1), NOW)
     assert manifest.files.is_live(FILE.path)

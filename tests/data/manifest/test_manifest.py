@@ -164,7 +164,7 @@ def test_content_without_visits_may_have_many_domains(manifest):
     assert [batch.domain for batch in manifest.logs.batches("acme")] == ["", "a.example"]
 
 
-def test_the_longest_batches_of_a_domain_come_first(manifest):
+def test_the_largest_batches_of_a_domain_come_first(manifest):
     for number, size in enumerate((50, 2000, 700)):
         commit(manifest, changed(BATCH, sha256=str(number), size=size))
     commit(manifest, changed(BATCH, domain="a.example"))

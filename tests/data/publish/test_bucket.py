@@ -215,7 +215,7 @@ def test_a_damaged_copy_is_found_and_repaired(store, lake, publish, damage, reas
     assert reasons(lake) == []
 
 
-def test_a_copy_without_its_mark_is_found_and_repaired(store, lake, publish):
+def test_a_copy_without_traffic_json_is_found_and_repaired(store, lake, publish):
     canary(lake)
     publish()
     del store.buckets["bucket"]["lake/traffic.json"]
@@ -226,7 +226,7 @@ def test_a_copy_without_its_mark_is_found_and_repaired(store, lake, publish):
     assert reasons(lake) == []
 
 
-def test_a_copy_that_is_behind_is_found(store, lake, publish, clock):
+def test_an_outdated_copy_is_reported(store, lake, publish, clock):
     clock.passed = timedelta(minutes=-11)
     canary(lake)
     publish()
@@ -343,7 +343,7 @@ def test_an_object_that_may_not_be_read_is_reported(store):
         open_target(PLACE).get("a")
 
 
-def test_an_odd_key_below_a_target_is_skipped(store, lake, publish, clock, caplog):
+def test_an_object_with_an_invalid_key_is_skipped_and_reported(store, lake, publish, clock, caplog):
     canary(lake)
     publish()
     store.put("lake/acme/visits//odd", b"1")

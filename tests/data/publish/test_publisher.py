@@ -259,7 +259,7 @@ def test_an_interrupted_publication_resumes_later(lake, there):
     assert_whole(lake, there)
 
 
-def test_a_version_from_another_program_is_rejected(lake, there, publish):
+def test_a_log_version_from_another_program_is_rejected(lake, there, publish):
     land(lake, "acme", [at(2)])
     publish()
     log = there / "acme/visits/_delta_log"
@@ -273,7 +273,7 @@ def test_a_version_from_another_program_is_rejected(lake, there, publish):
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfegarbage", b"[]", b'{"commitInfo": 1}', b'"text"', b'{"add": {}}', b""])
-def test_garbage_as_a_version_leaves_an_erasure_due(lake, there, publish, body):
+def test_a_garbage_log_version_leaves_an_erasure_due(lake, there, publish, body):
     land(lake, "acme", [at(2, domain="gone.example"), at(3)])
     publish()
     (there / f"acme/visits/_delta_log/{1:020}.json").write_bytes(body or b"\n")
@@ -304,7 +304,7 @@ def test_a_target_that_cannot_erase_is_rejected(lake, there, publish, monkeypatc
         publish()
 
 
-def test_a_changed_copy_is_found(lake, there, publish):
+def test_changed_missing_and_unknown_published_files_are_found(lake, there, publish):
     land(lake, "acme", [at(2), at(3), at(4)])
     publish()
     first, second, _ = sorted((there / "acme/visits").glob("day=*/*.parquet"))

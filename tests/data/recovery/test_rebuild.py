@@ -121,7 +121,7 @@ def reclassified(lake):
 
 
 @pytest.mark.parametrize("history", [lambda lake: None, compacted, erased_after_a_merge, all_erased, reclassified])
-def test_every_visit_and_answer_is_as_before(root, filled, history):
+def test_a_rebuild_preserves_every_visit_and_answer(root, filled, history):
     with opened(root) as lake:
         history(lake)
         there = every_visit(lake)

@@ -228,7 +228,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_strings_are_not_errors(classify, classifier, text):
+def test_hostile_strings_are_classified_without_errors(classify, classifier, text):
     assert_values_fit(classify(text, text, text, f"utm_source={text}"))
     assert_values_fit(classify(CHROME + text, "GET", "https://chatgpt.com/" + text, f"utm_campaign={text}"))
     classifier.origin(Request.from_log(text, "GET", text, f"utm_source={text}"))
@@ -259,7 +259,7 @@ FAMILIAR = list(
 )
 
 
-def test_an_unseen_build_is_classified_without_shortcuts():
+def test_shortcuts_do_not_change_how_a_build_is_classified():
     automata, people, releases, classifier = BotRules(), DeviceRules(), BrowserReleases(), Classifier()
     made_up = {BUILD.sub(rf"\g<1>{build}", agent) for agent in FAMILIAR for build in BUILDS if BUILD.search(agent)}
     assert len(made_up) > 1000

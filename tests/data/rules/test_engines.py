@@ -35,7 +35,7 @@ SENDS = {
 
 
 @pytest.mark.parametrize(("user_agent", "sends"), SENDS.items(), ids=range(len(SENDS)))
-def test_a_browser_sends_all_headers_from_a_certain_version_on(user_agent, sends):
+def test_a_browser_sends_all_headers_since_a_certain_version(user_agent, sends):
     assert BrowserEngines().sends_headers(user_agent) is sends
 
 

@@ -81,7 +81,7 @@ RECORDS = st.recursive(
 
 
 @given(record=RECORDS)
-def test_any_record_gives_two_characters_or_none(record):
+def test_any_record_gives_a_two_letter_country_code_or_none(record):
     told = _code_in(record)
     assert told is None or (len(told) == 2 and told.isascii() and told == told.upper())
 

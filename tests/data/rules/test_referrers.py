@@ -47,7 +47,7 @@ def test_a_link_rewritten_by_a_mail_gateway_is_email(place, host):
 
 
 @pytest.mark.parametrize("host", ["teams.microsoft.com", "statics.teams.cdn.office.net", "app.slack.com"])
-def test_a_work_messenger_is_social(place, host):
+def test_a_referrer_from_a_work_messenger_is_social(place, host):
     assert place(f"https://{host}/") == ("social", None)
 
 
@@ -76,7 +76,7 @@ def test_the_cost_of_a_hostile_referrer_grows_linearly(referrer):
 
 
 @given(st.text(st.characters(), max_size=80) | st.text("htps:/@.[]a1%?#\\ ", max_size=40))
-def test_any_text_can_be_read(referrer):
+def test_any_text_gives_a_valid_host_and_path_or_neither(referrer):
     found = host_and_path(referrer)
     if found:
         host, path = found
@@ -87,7 +87,7 @@ def test_any_text_can_be_read(referrer):
 
 
 @given(host=st.from_regex(r"[a-z0-9-]{1,20}(\.[a-z0-9-]{1,20}){0,4}", fullmatch=True), path=st.text(max_size=20))
-def test_any_host_can_be_looked_up(places, host, path):
+def test_looking_up_any_host_twice_gives_the_same_row(places, host, path):
     assert places.find(host, path) is places.find(host, path)
 
 

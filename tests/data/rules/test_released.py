@@ -106,5 +106,5 @@ def test_different_releases_have_different_rules_versions(released):
     assert rules_version(LakeTables((), released)) != rules_version(LakeTables((), other))
 
 
-def test_the_date_of_the_shipped_tables_is_in_a_row():
+def test_a_shipped_row_was_checked_on_the_date_of_the_tables():
     assert CHECKED in {str(row.checked) for row in (*load(Agent, "agents"), *load(Referrer, "referrers"))}

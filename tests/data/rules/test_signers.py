@@ -58,12 +58,12 @@ def test_any_other_header_is_ignored(signers, header):
 
 
 @pytest.mark.parametrize(("first", "region"), [("xhah6q48pbxb4", "us-east-1"), ("o42g509c7dlj6", "eu-central-1")])
-def test_a_star_stands_for_one_label(signers, first, region):
+def test_a_star_in_a_host_stands_for_one_label(signers, first, region):
     assert signers.agent(REGIONAL.format(first, region)).agent == "Bedrock AgentCore Browser"
     assert signers.agent(REGIONAL.format(f"a.{first}", region)) is None
 
 
-def test_each_host_in_the_table_names_its_rows_operator(signers):
+def test_each_signer_host_gives_the_operator_of_its_row(signers):
     rows = [(row, way.partition(":")) for row in load(Agent, "agents") for way in row.verify]
     hosts = [(row, host.replace("*", "a")) for row, (way, _, host) in rows if way == "signature"]
     assert len(hosts) > 40

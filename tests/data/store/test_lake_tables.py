@@ -39,7 +39,7 @@ def test_a_stored_release_is_used(lake):
     assert agents(lake_tables(lake))[0] == "Newcomer"
 
 
-def test_the_source_of_names_is_reported(lake):
+def test_the_path_and_date_of_the_names_in_use_are_reported(lake):
     store(lake)
     assert names_in_use(lake) == Names(str(lake.released), "2099-01-02")
 

@@ -93,7 +93,7 @@ def test_links_stay_sorted_after_edits(edited):
     assert [link.short_code for link in links_of(edited, "acme")] == ["a", "c", "d"]
 
 
-def test_one_link_is_found_after_edits(edited):
+def test_single_links_can_be_looked_up_after_edits(edited):
     found = {key: link_of(edited, "acme", *key) for key in [*AFTERWARDS, ("b", ""), ("d", "")]}
     assert {key: link.target_url for key, link in found.items() if link} == AFTERWARDS
 
@@ -126,7 +126,7 @@ def test_reports_read_edited_links(edited):
     assert {(code, domain): target for code, domain, target in rows} == AFTERWARDS
 
 
-def test_the_same_edit_twice_writes_nothing(edited):
+def test_repeating_an_edit_writes_nothing(edited):
     before = files_of_links(edited)
     assert put(edited, "a", "https://shop.example/new").target_url == "https://shop.example/new"
     assert files_of_links(edited) == before
@@ -326,13 +326,13 @@ def test_an_edit_reports_damage_to_newer_links(edited):
         remove(lake, "a")
 
 
-def test_files_alone_restore_edited_links(edited):
+def test_a_rebuild_restores_edited_links_from_files_alone(edited):
     with rebuilt(edited) as again:
         assert targets(again) == AFTERWARDS
         assert again.manifest.links.to_fold(9, datetime.now(UTC) - FOLDED_AFTER) == ["acme"]
 
 
-def test_files_alone_restore_folded_links(edited):
+def test_a_rebuild_restores_folded_links_from_files_alone(edited):
     fold_links(edited, "acme")
     with rebuilt(edited) as again:
         assert again.manifest.links.live("acme").changes is None

@@ -93,7 +93,7 @@ def test_a_backup_keeps_tags(tagged, tmp_path):
         assert verify_lake(copy).findings == []
 
 
-def test_files_alone_restore_tags(tagged):
+def test_a_rebuild_restores_tags_from_files_alone(tagged):
     with rebuilt(tagged) as again:
         assert tags_of(again) == TAGS
 
@@ -183,7 +183,7 @@ def test_an_import_that_changes_nothing_writes_nothing(tagged, imported):
     assert tagged.manifest.links.live("acme") == before
 
 
-def test_an_index_has_links_with_tags(tagged):
+def test_an_index_resolves_the_targets_of_tagged_links(tagged):
     assert LinkIndex(tagged).links("acme").short_code_of("https://shop.example/d") == "d"
 
 
@@ -196,7 +196,7 @@ def test_an_index_has_the_links_with_a_tag(tagged):
     assert words(tagged, "Spring") == words(tagged, "x") == ("", 0)
 
 
-def test_domains_matter_if_links_have_domains(tagged):
+def test_a_tag_index_includes_domains_if_its_links_have_domains(tagged):
     edit_links(tagged, "acme", [LinkEdit("d", "go.example", new_link("d", "go.example", "https://x.example", NOW))])
     assert words(tagged, "spring") == ("/a /d ?go.example/d a d", 2)
     tag = new_link("a", "b.example", "https://x.example", NOW, ["new"])
@@ -210,7 +210,7 @@ def test_a_tag_with_too_many_links_is_only_counted(tagged, monkeypatch):
     assert words(tagged, "<b>") == ("d", 1)
 
 
-def test_no_tag_is_found_if_links_have_none(lake):
+def test_no_link_is_found_by_tag_if_links_have_no_tags(lake):
     assert LinkIndex(lake).links("acme").with_tag("a") == ("", 0)
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
     assert words(lake, "a") == ("", 0)

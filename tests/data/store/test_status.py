@@ -150,7 +150,7 @@ def test_dead_files_are_counted_separately(lake):
     assert found.organizations["other"] == OrganizationStatus()
 
 
-def test_the_oldest_check_is_that_of_a_live_file(lake):
+def test_the_oldest_check_ignores_dead_files(lake):
     land(lake, "acme", at(4, 3, 2, 1))
     one, two, three, _ = sorted(lake.manifest.files.live("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):

@@ -73,12 +73,12 @@ def test_visitors_without_their_browsers_headers_are_marked(lake, visits, names)
     assert signals_of(lake) & BOTH == names
 
 
-def test_two_visitors_with_headers_are_not_enough(lake):
+def test_headers_of_only_two_visitors_mark_no_other_visitor(lake):
     land(lake, "acme", [*PEOPLE[:2], page(2, PAGE, 5), page(9, BARE)])
     assert signals_of(lake) & BOTH == set()
 
 
-def test_two_visitors_elsewhere_are_not_enough(lake):
+def test_two_visitors_on_other_domains_mark_no_other_visitor(lake):
     elsewhere = page(2, PAGE, 5, domain="c.example")
     land(lake, "acme", [*PEOPLE[:2], elsewhere, page(9, BARE, domain="b.example", status=403)])
     assert signals_of(lake) & BOTH == set()
@@ -134,7 +134,7 @@ def combined_line(address, _headers, second):
 @pytest.mark.parametrize(
     ("line", "people"), [(caddy_line, 3), (nginx_line, 3), (combined_line, 4)], ids=["caddy", "nginx", "combined"]
 )
-def test_a_log_with_headers_has_fewer_people(lake, tmp_path, line, people):
+def test_headers_in_a_log_reveal_a_disguised_visitor(lake, tmp_path, line, people):
     lines = [line(f"203.0.113.{number}", SENT if number < 3 else {}, number) for number in range(4)]
     (tmp_path / "access.log").write_text("\n".join(lines) + "\n", "utf-8")
     Importer(lake).run(tmp_path / "access.log", Options("acme", "go.example"))

@@ -235,7 +235,7 @@ SESSIONS = [
 
 
 @pytest.mark.parametrize(("changes", "is_probed"), SESSIONS)
-def test_one_probe_in_a_long_session_comes_from_the_operator(lake, changes, is_probed):
+def test_one_probe_in_a_long_session_does_not_count_as_probing(lake, changes, is_probed):
     files, seconds, probes, again, status = (
         {"files": 20, "seconds": 600, "probes": 1, "again": 0, "status": 200} | changes
     ).values()

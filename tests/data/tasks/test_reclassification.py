@@ -436,7 +436,7 @@ def test_results_from_unstored_request_parts_are_kept(lake, load, under):
         assert rows[f"/{number}"].items() >= (columns | {"rules_version": rules.rules_version}).items(), number
 
 
-def test_a_referral_by_path_follows_a_renamed_product(lake, load, under):
+def test_a_referral_found_by_path_gets_its_products_new_name(lake, load, under):
     load(line("/grok", referrer="https://x.com/i/grok") + line("/copilot", referrer="https://github.com/copilot"))
     with under(with_a_renamed_source):
         reclassify(lake)

@@ -252,7 +252,7 @@ def test_visits_and_runs_in_the_future_do_not_confirm_the_clock(lake):
         ([8760, 8761, 0, 24.5], True),
     ],
 )
-def test_without_a_terminal_a_run_a_day_later_must_agree(lake, hours, deletes):
+def test_without_a_terminal_a_later_run_must_confirm_the_clock(lake, hours, deletes):
     fill(lake, "acme", 1)
     *doubtful, last = (NOW + timedelta(days=30, hours=later) for later in (*hours, *([] if deletes else [hours[-1]])))
     for now in doubtful:

@@ -36,7 +36,7 @@ def database(lake):
     return lake.root / "control.sqlite"
 
 
-def test_keys_with_the_same_name_differ(keys):
+def test_api_keys_with_the_same_name_have_different_secrets(keys):
     assert len({keys.create_key("acme", "same") for _ in range(50)}) == 50
 
 
@@ -216,7 +216,7 @@ def test_a_newer_damaged_or_empty_database_is_rejected(lake, database):
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     newer, lost = (
         database.read_bytes(),
-        "so its API keys are lost: restore it from a backup, or delete it and create new",
+        "so its API keys, jobs and hooks are lost: restore it from a backup, or delete it and create new",
     )
     damaged = b"no database at all, whatever its name says" * 100
     for content, told in ((newer, "newer"), (damaged, "control.sqlite"), (b"", f"{database} is empty, {lost} keys.")):

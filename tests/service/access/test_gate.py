@@ -55,7 +55,7 @@ def test_a_page_beyond_the_rate_limit_shows_how_long_to_wait(lake, browsing):
         assert (program.status_code, program.json()["limit"]) == (429, 60)
 
 
-def test_not_found_and_method_not_allowed_are_pages(browser):
+def test_errors_404_and_405_are_shown_as_pages(browser):
     for path, method, status in (("nothing", "GET", 404), ("links", "POST", 405), ("run/nothing", "GET", 404)):
         response = browser.client.request(method, f"/app/{path}", headers=OURS)
         assert response.status_code == status

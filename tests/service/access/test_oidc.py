@@ -164,7 +164,7 @@ def test_a_user_signs_in_to_their_organization_with_their_role(browser, shared_l
     assert "alice" in row.text.replace("made by alice", "")
 
 
-def test_a_user_with_the_role_of_viewer_can_read_but_not_write(browser):
+def test_a_user_with_the_viewer_role_can_read_but_not_write(browser):
     assert signed_in(browser, "vera").status_code == 303
     assert browser.get("").status_code == 200
     assert browser.read("settings/api-keys").all("form", action="/app/settings/api-keys") == []
@@ -404,7 +404,7 @@ def test_an_id_token_for_the_dashboard_does_not_open_the_api(at, provider):
         assert browser.get("/analytics/devices", headers=bearer).status_code == 401
 
 
-def test_a_missing_issuer_is_rejected_if_one_is_announced(at, provider):
+def test_a_missing_issuer_is_rejected_if_its_use_is_announced(at, provider):
     """RFC 9207: a wrong issuer is always rejected, a missing one only if the provider announces that it sends one."""
     for is_announced in (False, True):
         provider.discovery["authorization_response_iss_parameter_supported"] = is_announced

@@ -19,7 +19,7 @@ from tests.support.tables import examples
 from tests.support.visits import land, visit
 
 
-def test_without_a_session_every_page_leads_to_the_form_and_back(stranger):
+def test_pages_without_a_session_lead_to_sign_in_and_back(stranger):
     for path in ("", "ai", "settings/api-keys", "export/top-links.csv"):
         response = stranger.get(path)
         target = "" if not path else f"?next={quote(f'/app/{path}', safe='')}"
@@ -229,7 +229,7 @@ def test_revocation_signs_a_user_out_within_five_seconds(shared_lake, stranger, 
     _until_signed_out(stranger)
 
 
-def test_a_session_is_never_seen_before_it_began(lake, browsing):
+def test_a_session_is_never_last_seen_before_it_began(lake, browsing):
     with browsing(lake, "", clock=lambda: NOW + timedelta(minutes=6)) as browser:
         browser.enter(link_of(lake))
         times = [

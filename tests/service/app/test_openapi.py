@@ -120,7 +120,7 @@ def routes_of(document):
     return [found for item in document["paths"].values() for found in item.values()]
 
 
-def test_every_route_has_its_own_id(document):
+def test_every_route_has_a_unique_operation_id(document):
     ids = [route["operationId"] for route in routes_of(document)]
     assert len(set(ids)) == len(ids)
 
@@ -174,7 +174,7 @@ def test_responses_to_visits_match_the_openapi_document(asked, document):
     assert complaints(document, rows, sent)
 
 
-def test_every_route_but_public_ones_requires_a_token(asked, document):
+def test_every_route_except_public_routes_requires_a_token(asked, document):
     four = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
     for path, item in document["paths"].items():
         for method, found in item.items():

@@ -67,7 +67,7 @@ def test_every_form_is_answered_even_if_its_body_is_late(lake, ids, serving):
     assert answers == [(path, status) for path, _, status, *_ in FORMS]
 
 
-def test_every_form_is_tested_here():
+def test_every_form_is_in_the_tested_list():
     routes = sum(path.read_text("utf-8").count('"POST"]') for path in Path(service.__file__).parent.rglob("*.py"))
     assert routes == len(FORMS)
 

@@ -96,7 +96,7 @@ async def test_an_owner_below_its_equal_share_is_never_rejected(bodies):
     assert bodies.bytes_held == 380
 
 
-async def test_complete_bodies_leave_no_room_for_the_same_owner(bodies):
+async def test_complete_bodies_count_against_their_owners_limit(bodies):
     landing = await sent(bodies, "acme", 150)
     await landing.send(0, more=False)
     late = await sent(bodies, "acme", 20)
@@ -124,7 +124,7 @@ async def test_before_authentication_the_address_is_the_owner(bodies):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 120), st.booleans()), max_size=30))
-def test_any_arrivals_stay_within_limits_and_end_at_zero(arrivals):
+def test_bodies_stay_within_limits_and_are_all_released(arrivals):
     async def run():
         bodies = ReceivedBodies(lambda _: "", ALL, EACH)
         senders = []

@@ -34,12 +34,12 @@ async def test_organizations_take_turns(given, order):
     assert await order_of(*((name, False, name) for name in given)) == [*order]
 
 
-async def test_members_come_before_shares_each_in_order_of_arrival():
+async def test_members_precede_shares_and_both_keep_their_order():
     given = ("a", True, "share"), ("a", False, "anna"), ("a", True, "another share"), ("a", False, "ben")
     assert await order_of(*given) == ["anna", "ben", "share", "another share"]
 
 
-async def test_a_share_does_not_wait_for_members_elsewhere():
+async def test_a_share_does_not_wait_for_other_organizations_members():
     given = ("a", False, "anna"), ("a", False, "ben"), ("b", True, "share of b")
     assert await order_of(*given) == ["anna", "share of b", "ben"]
 

@@ -20,7 +20,7 @@ def test_empty_variables_count_as_unset():
     assert read_settings({known.variable: " " for known in SETTINGS}) == Settings()
 
 
-def test_the_main_defaults_stay_the_same():
+def test_important_settings_keep_their_defaults():
     found = Settings()
     assert (found.lake, found.port, found.pages, found.skip_assets) == (Path("data/lake"), 8000, True, False)
     assert (found.monitor_port, found.values, found.retention_days, found.geoip, found.smtp) == (None,) * 5

@@ -29,7 +29,7 @@ def rows(columns, *found):
         ("javascript:alert(1)", ["javas", "cript:alert(1)"]),
     ],
 )
-def test_the_end_of_an_address_is_apart(address, parts):
+def test_the_end_of_an_address_has_its_own_span(address, parts):
     data = shown(TARGET, address).one("data")
     assert [part.text for part in data.all("span")] == parts
     assert (data["value"], data["title"]) == (address, address)
@@ -55,7 +55,7 @@ def test_the_largest_share_has_a_full_bar():
     assert [[part["width"] for part in bar] for bar in bars] == [["100"], ["50"], []]
 
 
-def test_a_link_has_its_domain_for_narrow_windows():
+def test_a_short_code_cell_has_its_domain_for_narrow_windows():
     (row,) = rows(LINK, {"short_code": "go", "domain": "go.example"})
     assert row.one("th")["data-domain"] == "go.example"
     assert row.one("td")["class"] == "text short domain"

@@ -55,14 +55,14 @@ def found(mean_of, days, seed, **more):
 @pytest.mark.parametrize(
     "variation", [{}, {"clump": 5}, {"clump": 20}, {"spread": 3}], ids=["independent", "clumps", "large", "restless"]
 )
-def test_few_lists_name_a_change_although_nothing_happened(days, variation):
+def test_few_lists_name_a_change_in_steady_visits(days, variation):
     lists = [[one for one in found(steady, days, seed, **variation) if one.kind != "new"] for seed in range(LISTS)]
     assert sum(map(bool, lists)) <= 1.5 * WRONG * LISTS  # if 15 of 150 are expected, chance gives 22 once in 25 runs
     assert sum(map(len, lists)) <= 0.01 * 30 * LISTS
 
 
 @pytest.mark.parametrize("days", [6, 7, 29, 89])
-def test_names_whose_visits_double_or_halve_are_listed(days):
+def test_names_with_doubled_or_halved_visits_are_listed(days):
     def changing(number, is_late):
         return 50 if number > 1 else 100 * (2 - 1.5 * number if is_late else 1)
 
@@ -70,7 +70,7 @@ def test_names_whose_visits_double_or_halve_are_listed(days):
     assert {("rose", "name-0"), ("fell", "name-1")} <= changes
 
 
-def test_at_most_three_of_a_kind_are_named():
+def test_at_most_three_changes_of_each_kind_are_named():
     changes = found(lambda number, is_late: 30 * (1 + 3 * (is_late and number < 9)), 29, 3)
     assert [one.kind for one in changes] == ["rose"] * MAX_NAMED
 
@@ -136,7 +136,7 @@ def test_the_overview_lists_changes(panel):
     ]  # fmt: skip
 
 
-def test_the_numbers_of_a_change_equal_the_visits(panel):
+def test_the_numbers_of_a_change_match_the_recounted_visits(panel):
     rows = [one | {"organization": "acme"} for one in drawn()]
     spans = [(TODAY - timedelta(6), TODAY - timedelta(1)), (TODAY - timedelta(12), TODAY - timedelta(7))]
     counts = [

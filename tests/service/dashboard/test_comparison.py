@@ -102,7 +102,7 @@ def test_compared_numbers_equal_the_answer_for_each_period(compared, shared_lake
         assert compared.get(csv_link).text.splitlines()[0].endswith(",before,change"), name
 
 
-def test_following_compare_compares_the_rows_of_a_page(compared):
+def test_the_compare_link_compares_the_rows_of_a_page(compared):
     plain = compared.read(f"people?{WEEK}")
     assert not plain.all("table", class_="rows comparing")
     (link,) = (one for one in plain.all("a") if one.text == "Compare")
@@ -148,7 +148,7 @@ def test_the_row_limits_of_comparisons_match_their_sql():
     assert Comparison(now, before).spans == "14 Mar against 13 Mar"  # a day is named once
 
 
-def test_rows_possibly_cut_before_are_not_called_new():
+def test_rows_possibly_truncated_before_are_not_called_new():
     paths = [{"path": f"/{number}", "visits": 5} for number in range(100)]
     (row,) = PATHS.compared([{"path": "/new", "visits": 5}], paths)
     assert (row["before"], row["change"]) == (None, None)

@@ -38,7 +38,7 @@ def answer(lake, name, group):
 
 
 @pytest.mark.parametrize("path", ["", "ai", "agents", "links", "paths", "domains"])
-def test_pages_about_all_traffic_show_all_of_it_by_default(page_of, path):
+def test_pages_about_all_traffic_show_all_groups_by_default(page_of, path):
     assert chosen(page_of(path)) == "All"
 
 
@@ -78,7 +78,7 @@ def test_a_csv_file_has_the_group_of_its_panel(page_of):
     assert "traffic_group=people" in panel.one("a", class_="csv")["href"]
 
 
-def test_a_page_with_all_rows_shows_the_group_of_the_panel(page_of):
+def test_the_link_to_all_rows_keeps_the_group_of_the_panel(page_of):
     (link,) = page_of("").one("section", id="geographic").all("a", class_="all")
     assert link["href"] == "/app/people?traffic_group=all"
 
@@ -100,7 +100,7 @@ def test_bars_of_several_classes_have_a_legend(page_of):
     assert len(panel.all("th", class_="split")) == 1
 
 
-def test_bars_of_one_class_are_left_out(page_of):
+def test_a_table_of_one_class_has_no_split_bars_or_legend(page_of):
     panel = page_of("paths?traffic_type=ai").one("section", id="paths")
     assert panel.all("ul", class_="legend") + panel.all("th", class_="split") == []
 
@@ -153,12 +153,12 @@ def test_a_traffic_type_is_shown_only_where_it_is_applied(page_of, path, chips):
     assert bool(page.one("nav", aria_label="Visits of").all("a", aria_current="true")) != bool(chips)
 
 
-def test_a_traffic_type_under_another_name_selects_its_tab(page_of):
+def test_an_alias_of_a_traffic_type_selects_its_tab(page_of):
     tabs = page_of("agents?traffic_type=AI-referral").one("nav", aria_label="Traffic type")
     assert tabs.one("a", aria_current="true").text == "Sent by AI"
 
 
 @pytest.mark.parametrize(("query", "group"), [("ai", []), ("ai&traffic_group=bots", ["Bots"])])
-def test_all_is_not_selected_beside_a_traffic_type(page_of, query, group):
+def test_the_group_all_is_not_selected_with_a_traffic_type(page_of, query, group):
     groups = page_of(f"agents?traffic_type={query}").one("nav", aria_label="Visits of")
     assert [link.text for link in groups.all("a", aria_current="true")] == group

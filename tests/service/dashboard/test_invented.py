@@ -123,7 +123,7 @@ def test_a_claim_and_a_finding_about_one_path_share_a_job(lake, acme, jobs):
     assert states == {(MADE_UP[0], "invented_link"): "approved", (MADE_UP[2], "broken_link"): "approved"}
 
 
-def test_a_claim_of_one_address_keeps_the_job_about_its_folder(lake, acme, jobs):
+def test_claiming_one_address_keeps_the_job_about_its_folder(lake, acme, jobs):
     folder = ["/old/a", "/old/b"]
     land(lake, "acme", [row for path in folder for row in asked(path, 5, AGENT)])
     found = [Finding("broken_link", "acme", {"domain": "go.example", "path": path}, {}, 1.0) for path in folder]

@@ -89,7 +89,7 @@ def test_unvisited_links_can_be_listed_and_counted_alone(browser):
     assert f"of {len(rows)} links" in page.one("nav", aria_label="Pages of links").text
 
 
-def test_the_csv_of_a_list_has_all_found_links(browser):
+def test_the_csv_of_a_link_search_has_every_matching_link(browser):
     page = browser.read("links?search=item&sort=target_url&part=2&range=7d")
     rows = browser.csv(page.one("section", id="all-links").one("a", class_="csv")["href"])
     start = NOW.date() - timedelta(6)
@@ -99,7 +99,7 @@ def test_the_csv_of_a_list_has_all_found_links(browser):
     assert len(rows) > 200
 
 
-def test_the_csv_next_to_the_first_links_has_all_links(browser):
+def test_the_csv_of_the_top_links_has_all_links(browser):
     panel = browser.read("").one("section", id="top-links")
     rows = browser.csv(panel.one("a", class_="csv")["href"])
     assert {(row["short_code"], row["domain"]) for row in rows} == {
@@ -108,7 +108,7 @@ def test_the_csv_next_to_the_first_links_has_all_links(browser):
     assert "The first 10 rows. The CSV file has all rows." in panel.text
 
 
-def test_visitors_to_a_link_are_people_and_people_sent_by_ai(browser):
+def test_the_link_list_has_a_visitors_column_for_people(browser):
     heads = browser.read("links").one("section", id="all-links").all("th", data_field="people_visitors")
     assert [head.text for head in heads] == ["Visitors"]
 

@@ -27,7 +27,7 @@ def live(lake, browsing):
     return live
 
 
-def test_the_page_counts_the_visits_of_the_last_30_minutes(live):
+def test_the_live_page_counts_visits_of_the_last_30_minutes(live):
     page = live(before(1), before(2, **AGENT), before(29), before(30), before(90))
     figures = {one["data-field"]: one["value"] for one in page.one("ul", class_="tiles").all("data")}
     assert figures == {"human_clicks": "2", "ai_visits": "1", "other_visits": "0"}
@@ -36,24 +36,24 @@ def test_the_page_counts_the_visits_of_the_last_30_minutes(live):
     assert sum(int(row.all("data")[1]["value"]) for row in rows) == 3
 
 
-def test_the_page_refreshes_while_visits_arrive(live):
+def test_the_live_page_refreshes_while_visits_arrive(live):
     assert live(before(5)).one("button", data_follow=True).text == "Pause"
 
 
-def test_the_page_does_not_refresh_after_a_log_has_ended(live):
+def test_the_live_page_does_not_refresh_after_a_log_has_ended(live):
     page = live(before(60))
     assert page.all("button", data_follow=True) == []
     assert "No visits in the last 30 minutes" in page.text
     assert f"The newest visit is from {moment(before(60)['visited_at'])}." in page.text
 
 
-def test_the_page_leads_back_to_periods(live):
+def test_the_live_page_links_to_the_usual_ranges(live):
     ranges = live(before(1), query="?domain=go.example").one("nav", aria_label="Range").all("a")
     assert [one["href"] for one in ranges[:2]] == [f"/app/?domain=go.example&range={name}" for name in ("7d", "30d")]
     assert ranges[-1]["aria-current"] == "page"
 
 
-def test_the_page_keeps_its_filters_and_has_a_link_to_itself(live):
+def test_the_live_page_keeps_its_filters_and_links_to_itself(live):
     page = live(before(1, domain="a.example"), before(1, domain="b.example"), query="?domain=a.example")
     (link,) = (one["href"] for one in page.all("a") if one.text == "Show the latest")
     assert link == "/app/now?domain=a.example"

@@ -45,7 +45,7 @@ def test_an_error_page_links_to_all_pages(seen, browsing, path, status):
     [("link?short_code=a", "Links"), ("ai-details", "AI"), ("invented-links", "AI"), ("left-out", "Overview"),
      ("agents/GPTBot", "Agents"), ("operators/OpenAI", "AI")],
 )  # fmt: skip
-def test_a_page_without_a_link_of_its_own_marks_its_parent(seen, browsing, path, parent):
+def test_a_page_outside_the_navigation_marks_its_parent(seen, browsing, path, parent):
     with browsing(seen) as browser:
         (link,) = browser.read(path).one("nav", class_="pages").all("a", aria_current=True)
     assert link.text == parent
@@ -80,7 +80,7 @@ def test_a_time_is_shown_as_a_day_with_the_time_in_its_title(seen, browsing):
     assert (cell.text, cell["title"], cell["value"]) == ("14 Mar 2026", "14 Mar 2026 00:00", "2026-03-14T00:00:00Z")
 
 
-def test_agents_are_totalled_and_unknown_ones_explained(seen, browsing):
+def test_agents_are_totalled_and_unknown_agents_explained(seen, browsing):
     named = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI"}
     probe = {"bot_category": "other_bot", "agent_kind": "scanner"}
     crawled = [visit(visited_at=datetime(2026, 3, 13), **named, bytes_sent=1_500)] * 2
@@ -98,7 +98,7 @@ def test_agents_are_totalled_and_unknown_ones_explained(seen, browsing):
     assert "Unknown agents give no name" in text
 
 
-def test_only_the_page_agents_explains_how_to_verify_them(seen, browsing):
+def test_only_the_agents_page_explains_how_to_verify_agents(seen, browsing):
     probe = {"bot_category": "other_bot", "agent_kind": "scanner"}
     land(seen, "acme", [visit(visited_at=datetime(2026, 3, 13), **probe)])
     with browsing(seen) as browser:
@@ -140,7 +140,7 @@ def test_tables_of_people_say_that_ai_referrals_are_left_out(seen, browsing, anc
 
 
 @pytest.mark.parametrize(("paths", "is_noted"), [(99, False), (100, True)])
-def test_a_table_is_called_cut_only_if_it_may_be(lake, browsing, paths, is_noted):
+def test_a_table_notes_its_limit_only_if_it_may_be_truncated(lake, browsing, paths, is_noted):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14), path=f"/{number}") for number in range(paths)])
     with browsing(lake) as browser:
         panel = browser.read("paths").one("section", id="paths")
@@ -148,7 +148,7 @@ def test_a_table_is_called_cut_only_if_it_may_be(lake, browsing, paths, is_noted
     assert ("The 100 paths with the most visits." in panel.text) == is_noted
 
 
-def test_short_headings_of_errors_are_explained(seen, browsing):
+def test_short_headings_of_error_columns_have_tooltips(seen, browsing):
     with browsing(seen) as browser:
         heads = browser.read("paths").one("section", id="paths").all("th", title=True)
     assert [(head.text, head["title"]) for head in heads] == [
@@ -156,7 +156,7 @@ def test_short_headings_of_errors_are_explained(seen, browsing):
     ]  # fmt: skip
 
 
-def test_hours_are_shown_as_spans(seen, browsing):
+def test_hours_are_shown_as_ranges(seen, browsing):
     with browsing(seen) as browser:
         hours = browser.read("times").one("section", id="hourly-activity").one("tbody").all("th")
     assert [(hours[number].text, hours[number].one("data")["value"]) for number in (0, 23)] == [
@@ -205,7 +205,7 @@ def test_own_hosts_are_shown_as_one_referrer(seen, browsing):
     assert rows[0].all("a") == []
 
 
-def test_many_tags_are_cut_after_three_lines():
+def test_tags_are_wrapped_in_a_span_that_may_be_truncated():
     column = TableColumn("tags", "Tags", "list")
     assert str(cell(column, {"tags": ["autumn campaign 2026", "in Germany"]}, "plain", "")).startswith(
         '<span class="cut">'

@@ -293,7 +293,7 @@ def test_the_lines_that_block_a_crawler_are_shown(browser, crawler):
     assert "User-agent: " in browser.read(f"robots?block={quote(crawler[0])}").text
 
 
-def test_the_people_sent_are_named_once_for_each_operator(browser):
+def test_people_sent_by_ai_are_counted_once_per_operator(browser):
     page = browser.read("robots")
     rows = page.one("main").one("tbody").all("tr")
     operators = {row.one("span", class_="sub").text for row in rows}
@@ -316,21 +316,21 @@ def test_each_file_that_blocks_agents_can_be_copied(browser, crawler):
     assert len(section.all("button", data_copy=True)) == 3
 
 
-def test_a_crawler_that_was_not_seen_is_named(browser):
+def test_a_note_names_a_crawler_that_was_not_seen(browser):
     assert "'Nobody' was not seen in these days" in browser.read("robots?block=Nobody").text
 
 
-def test_blocking_a_crawler_becomes_a_job_with_its_file(browser, crawler):
+def test_blocking_a_crawler_creates_a_job_with_its_file(browser, crawler):
     made = browser.read(browser.post(f"robots?block={quote(crawler[0])}", **{"as": "caddy"}).headers["location"])
     assert "Keep AI crawlers out" in made.text
     assert "respond @blocked_agents 403" in made.text
 
 
-def test_a_job_about_robots_needs_a_crawler(browser):
+def test_a_robots_job_without_a_chosen_crawler_is_rejected(browser):
     assert "choose crawlers and a file first" in browser.post("robots", **{"as": "caddy"}).text
 
 
-def test_a_job_about_robots_needs_a_known_file(browser, crawler):
+def test_a_robots_job_with_an_unknown_file_is_rejected(browser, crawler):
     assert browser.post(f"robots?block={quote(crawler[0])}", **{"as": "x"}).status_code == 400
 
 
@@ -396,7 +396,7 @@ def test_paths_from_too_many_visits_are_refused(browser, monkeypatch):
     for path in ("paths?range=90d", "agents/GPTBot?range=90d", "export/paths.csv?range=90d"):
         told = browser.get(path)
         assert told.status_code == 400
-        assert "paths are counted from at most 100" in told.text
+        assert "paths are listed for at most 100 visits" in told.text
         assert "Choose fewer days or one link." in told.text
     browser.read("paths?range=90d&short_code=launch")
 
@@ -440,7 +440,7 @@ def operators_row(page):
     return row
 
 
-def test_the_operators_table_counts_visits_by_proof(lake, acme):
+def test_the_operators_table_counts_visits_by_proof_of_identity(lake, acme):
     ways = ((0, "verified"), (BITS["signed"], "verified"), (BITS["signed"], "high"), (0, "high"), (0, "low"))
     land(lake, "acme", [visit(**READ, signals=signals, confidence=confidence) for signals, confidence in ways])
     assert operators_row(acme.read("ai"))["proof"] == "2 verified, 1 signed, 2 claimed"
@@ -495,7 +495,7 @@ def test_only_complete_weeks_are_drawn_as_complete(browser, api, scope, whole, w
     assert sorted(shown) == sorted(f"{last.get(name, 0):,}" for name in platforms)
 
 
-def test_weekdays_are_drawn_by_their_average(browser, api):
+def test_weekday_columns_are_proportional_to_their_averages(browser, api):
     scope = "?start_date=2026-03-02&end_date=2026-03-09"  # two Mondays
     chart = browser.read(f"times{scope}").one("section", id="daily-activity").one("div", class_="chart")
     (path,) = [one["d"] for one in chart.all("path") if one["class"] == "people"]
@@ -505,9 +505,9 @@ def test_weekdays_are_drawn_by_their_average(browser, api):
 
 
 @pytest.mark.parametrize(("last", "is_told"), [("2026-03-14", False), ("2026-03-15", True)])
-def test_averages_tell_that_they_include_today(browser, last, is_told):
+def test_averages_that_include_today_have_a_note(browser, last, is_told):
     text = browser.read(f"times?start_date=2026-03-09&end_date={last}").one("section", id="daily-activity").text
-    assert ("today, which is not over." in text) == is_told
+    assert ("today, which is not over yet." in text) == is_told
 
 
 def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
@@ -534,7 +534,7 @@ def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
     assert gap.text == "6 Mar – 8 Mar 2026: data is missing on 3 days"
     assert gap["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-08"
     assert "No comparison" in page.text
-    averages = "Averages include 3 days on which data is missing and today, which is not over."
+    averages = "Averages include 3 days on which data is missing and today, which is not over yet."
     assert averages in times.one("section", id="daily-activity").text
     assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
     assert "Data is missing" not in recent.text
@@ -866,7 +866,7 @@ def test_campaign_tags_in_a_url_do_not_filter_anything(browser):
 # Without script
 
 
-def test_without_script_every_link_and_form_works(browser):
+def test_every_link_and_form_works_without_javascript(browser):
     seen, waiting = set(), ["/app/"]
     while waiting:
         path = waiting.pop()
@@ -918,7 +918,7 @@ def every_page(application, shared_lake, responses):
     return [(response, read(response.text)) for response in (*responses.values(), *others)]
 
 
-def test_the_content_security_policy_forbids_by_default():
+def test_the_content_security_policy_blocks_all_by_default():
     assert "default-src 'none'" in CONTENT_SECURITY_POLICY
     assert "require-trusted-types-for 'script'" in CONTENT_SECURITY_POLICY
 
@@ -931,7 +931,7 @@ def test_every_page_has_the_same_headers(every_page):
         assert response.headers["referrer-policy"] == "no-referrer"
 
 
-def test_no_page_has_style_or_handlers_inline(every_page):
+def test_no_page_has_inline_styles_or_event_handlers(every_page):
     for _, page in every_page:
         everything = page.all()
         assert [one.tag for one in everything if "style" in one.attributes] == []
@@ -1109,7 +1109,7 @@ def first_view(browser):
     return response, path, browser.get(path, headers=headers)
 
 
-def test_a_first_view_is_small(first_view):
+def test_a_first_page_view_transfers_at_most_40_kilobytes(first_view):
     page, _, style = first_view
     sizes = [int(response.headers["content-length"]) for response in (page, style)]
     assert sizes[0] <= 30_000
@@ -1121,18 +1121,18 @@ def test_a_first_view_uses_two_requests_of_the_rate_limit(first_view):
     assert style.headers["x-ratelimit-remaining"] == "58"
 
 
-def test_the_file_of_a_page_is_named_after_its_content(browser, first_view):
+def test_the_style_sheet_is_named_after_its_content(browser, first_view):
     _, path, _ = first_view
     assert re.fullmatch(r"/app/static/app\.[0-9a-f]{12}\.css", path)
     assert browser.get(path.replace("app.", "app.0")).status_code == 404
 
 
-def test_browsers_cache_the_file_of_a_page(first_view):
+def test_browsers_may_cache_the_style_sheet_for_a_year(first_view):
     *_, style = first_view
     assert (style.status_code, style.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
 
 
-def test_the_file_of_a_page_is_the_same_without_compression(browser, first_view):
+def test_the_style_sheet_is_the_same_without_compression(browser, first_view):
     _, path, style = first_view
     assert browser.get(path, headers={"Accept-Encoding": "identity"}).content == style.content
 

@@ -98,14 +98,14 @@ def test_a_report_is_one_small_self_contained_file(report):
     assert "@import" not in style
 
 
-def test_untrusted_words_stay_words(report):
+def test_untrusted_text_stays_plain_text_in_reports(report):
     assert "<script" not in report().out
     text = report("--format", "text", "--range", "7d").out
     assert "\ufffd[31m\ufffd'\"><script>" in text
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202a-\u202e]", text)
 
 
-def test_no_line_of_the_text_is_too_long(report):
+def test_lines_of_a_text_report_have_at_most_120_characters(report):
     assert max(map(len, report("--format", "text", "--range", "7d").out.splitlines())) <= 120
 
 

@@ -141,7 +141,7 @@ def timed(lake, browsing):
     ({"range": "7d"}, "0"),
     ({"start_date": "2026-03-10", "end_date": "2026-03-15"}, "1"),
 ], ids=["range", "dates"])  # fmt: skip
-def test_a_shared_range_moves_with_today_but_dates_stay(timed, fields, later):
+def test_a_shared_range_follows_today_but_dates_are_fixed(timed, fields, later):
     browser, clock = timed
     path = path_in(browser.post("settings/shares", name="x", **fields).text)
     assert total(browser.read(path)) == "1"
@@ -217,7 +217,7 @@ def test_a_share_shows_no_hints_for_operators(lake, acme):
     assert "Countries are unknown" in text
 
 
-def test_a_share_gives_no_session(share, reader, stranger, shared_lake):
+def test_a_share_secret_is_not_accepted_as_a_session_or_token(share, reader, stranger, shared_lake):
     path = share()
     response = reader.get(path)
     assert "set-cookie" not in response.headers
@@ -354,7 +354,7 @@ def backed_up(shared_lake, shares, tmp_path):
     copy.manifest.close()
 
 
-def test_a_backup_has_the_shares(backed_up):
+def test_a_backup_contains_shares(backed_up):
     copy, secret = backed_up
     with open_store(ShareStore, copy, lambda: NOW) as restored:
         assert restored.share(secret).name == "kept"

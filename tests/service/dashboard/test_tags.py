@@ -199,6 +199,6 @@ def test_another_site_cannot_set_tags(tagged, acme):
     assert (answer.status_code, tags_of(tagged)) == (403, before)
 
 
-def test_a_code_without_a_link_has_no_form(tagged, acme):
+def test_the_page_of_a_code_without_a_link_has_no_tag_form(tagged, acme):
     page = acme.read("link?short_code=other")
     assert page.all("section", id="tags") + page.all("p", id="tags-now") == []

@@ -195,7 +195,7 @@ def test_a_late_body_does_not_affect_the_next_request(hasty):
 
 
 @pytest.mark.parametrize("version", ["1.1", "2"])
-def test_visits_of_4_mib_pass_and_more_is_rejected_in_json(browsers, bodies, version):
+def test_a_4_mib_body_passes_and_a_larger_body_gets_a_json_error(browsers, bodies, version):
     assert browsers.ask("/visits", *browsers.key, *body(bodies, WHOLE), version=version) == 202
     assert browsers.answer()["accepted"] == 1
     assert browsers.ask("/visits", *browsers.key, *body(bodies, HUGE), version=version) == 413

@@ -58,7 +58,7 @@ def test_counted_files_are_not_listed_as_not_counted(lake, acme):
     assert facts(acme, "files") == {"files": 2}
 
 
-def test_the_files_switch_shows_their_percentage(lake, acme):
+def test_the_files_switch_shows_the_percentage_of_files(lake, acme):
     store(lake, FILE, FILE, FILE, {})
     assert "3 of 4, 75.0 %." in acme.read(PAGE).one("section", id="files").text
 
@@ -85,7 +85,7 @@ def test_a_request_shows_that_it_was_loaded_ahead(lake, acme):
     assert "loaded ahead" in acme.read(PAGE).one("section", id="bots").one("div", class_="requests").text
 
 
-def test_each_part_shows_at_most_twenty_requests(lake, acme):
+def test_each_section_lists_at_most_twenty_requests(lake, acme):
     store(lake, *[OWN] * 21, *[PROBE] * 21)
     assert [len(requests(acme, part)) for part in ("not-counted", "bots")] == [20, 20]
 
@@ -96,13 +96,13 @@ def test_the_heading_counts_the_shown_and_all_requests(lake, acme):
     assert headings == ["The latest 20 of 21 requests", "The latest requests"]
 
 
-def test_your_own_visits_come_first_and_out_of_all_requests(lake, acme):
+def test_own_visits_are_reported_first_out_of_all_requests(lake, acme):
     store(lake, {}, OWN, {})
     section = acme.read(PAGE).one("section", id="not-counted")
     assert section.all("p")[1].text == "Your own visits: 1 of 3 requests."
 
 
-def test_a_part_without_requests_has_no_table_and_no_file(lake, acme):
+def test_a_section_without_requests_has_no_table_and_no_csv_link(lake, acme):
     store(lake, PROBE, {})
     empty, full = (acme.read(PAGE).one("section", id=part) for part in ("not-counted", "bots"))
     assert (empty.all("table"), empty.all("a", class_="csv")) == ([], [])
@@ -126,7 +126,7 @@ def test_each_kind_of_rule_has_its_own_example(lake, acme):
         assert f">{option}</option>" in text
 
 
-def test_filters_apply_to_both_parts(lake, acme):
+def test_a_domain_filter_applies_to_the_section_of_bots(lake, acme):
     store(lake, OWN, PROBE, PROBE | {"domain": "to.example"})
     section = acme.read(f"{PAGE}&domain=to.example").one("section", id="bots")
     assert section.one("data", data_field="probes")["value"] == "1"
@@ -182,7 +182,7 @@ def test_viewers_have_no_form(lake, browsing):
         assert viewer.read(PAGE).one("main").all("form", method="post") == []
 
 
-def test_other_organizations_rules_are_not_removed(lake, acme, browsing):
+def test_a_rule_of_another_organization_cannot_be_removed(lake, acme, browsing):
     store(lake, {})
     lake.manifest.exclusions.add("acme", NETWORK)
     action = acme.read(PAGE).row("203.0.113.0/24").one("form")["action"]

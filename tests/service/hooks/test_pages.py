@@ -88,14 +88,14 @@ def test_an_inactive_hook_has_a_plain_notice(acme, hooks, hook):
     assert acme.read("settings/agent-hooks").one("span", class_="badge inactive").text.split() == ["○", "inactive"]
 
 
-def test_a_message_that_was_attempted_in_vain_was_given_up(acme, hooks, hook):
+def test_an_undeliverable_message_is_shown_as_given_up(acme, hooks, hook):
     hooks.send_test("acme", hook.id)
     with hooks.database.transaction() as connection:
         connection.execute("UPDATE deliveries SET status = 'dead', attempts = 10")
     assert acme.read(f"settings/agent-hooks/{hook.id}").row("gave up")
 
 
-def test_every_event_has_words(acme):
+def test_every_event_has_a_readable_label(acme):
     assert EVENT_WORDS.keys() == {*EVENTS}
     labels = [
         one.text.split()

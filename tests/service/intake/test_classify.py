@@ -217,7 +217,7 @@ def landed(lake, rows, targets):
     return [{name: found[number][name] for name in KEYS} for number in range(len(rows))]
 
 
-def test_a_log_and_its_lines_are_classified_alike(classify, lake):
+def test_a_log_and_its_lines_get_the_same_classification(classify, lake):
     crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]

@@ -39,7 +39,7 @@ def test_the_etc_localtime_link_names_a_zone(machine, target):
     assert guessed_zone({}, machine) == "Asia/Tokyo"
 
 
-def test_utc_has_one_name(machine):
+def test_etc_utc_is_called_utc(machine):
     (machine / "etc/timezone").write_text("Etc/UTC\n")
     assert guessed_zone({}, machine) == "UTC"
 

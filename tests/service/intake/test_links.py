@@ -67,7 +67,7 @@ def codes(*parts):
     return dict(zip(("added", "changed", "unchanged", "removed"), map(list, parts), strict=True))
 
 
-def test_links_are_added_and_changed_and_others_stay(imported, lake, tmp_path):
+def test_adding_and_changing_links_keeps_all_others(imported, lake, tmp_path):
     before, later = imported(FIRST), LATER.replace(tzinfo=None)
     text = "short_code,target_url\na,https://x.example\nb,https://y.example\nd,https://x.example\n"
     for dry_run in (True, False):

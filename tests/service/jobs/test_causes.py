@@ -65,7 +65,7 @@ def test_paths_in_no_folder_are_separate_jobs(find, paths):
     assert sorted(paths()) == [["/a"], ["/b"], ["/c/"]]
 
 
-def test_folders_on_two_domains_are_two_causes():
+def test_the_same_folder_on_two_domains_is_two_causes():
     found = [*findings("/old/a")]
     other = replace(found[0], subject={**found[0].subject, "domain": "other.example"})
     assert len(causes_of(DETECTOR, [*found, other], days_before(NOW.date()))) == 2
@@ -280,7 +280,7 @@ def test_the_outcome_is_measured_for_the_redirected_path(jobs, approved):
     assert shipped.subjects == [{"domain": "go.example.com", "path": "/old/b"}]
 
 
-def test_a_subject_that_a_job_does_not_have_is_rejected(jobs, approved):
+def test_a_subject_number_beyond_those_of_the_job_is_rejected(jobs, approved):
     with pytest.raises(BadInput, match="subject is 3; the job has 2"):
         attach(jobs, approved, redirect_to=TARGET, subject=3)
 

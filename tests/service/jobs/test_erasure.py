@@ -29,7 +29,7 @@ def test_evidence_is_deleted_with_the_visits_it_may_count(lake, jobs, only, crit
     assert (only().evidence is None) == bool(erased)
 
 
-def test_nothing_derived_from_the_visits_is_left(lake, jobs, only):
+def test_erasing_evidence_leaves_nothing_derived_from_visits(lake, jobs, only):
     jobs.upsert(broken("/some-secret-path"), NOW)
     job = only()
     url, note = "https://git.example/some-secret-path", "for /some-secret-path"

@@ -168,7 +168,7 @@ RUNS = st.lists(st.tuples(st.sampled_from([1, 2, 7, 14, 28]), RATES), min_size=1
 
 
 @given(RUNS, RUNS, st.lists(st.tuples(RUNS, RUNS), max_size=2), st.tuples(st.booleans(), st.booleans(), st.booleans()))
-def test_any_counts_have_an_outcome(before, after, others, kind):
+def test_any_daily_counts_have_a_verdict(before, after, others, kind):
     before, after, *beside = (
         [day for number, day in runs for _ in range(number)][:28]
         for runs in (before, after, *(runs for other in others for runs in other))

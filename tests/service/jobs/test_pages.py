@@ -72,7 +72,7 @@ def test_the_list_has_open_jobs_and_a_count_for_each_status(jobs, acme, opened, 
     assert acme.get("jobs?status=nothing").status_code == 400
 
 
-def test_an_empty_list_for_an_old_log_names_days_to_search(lake, jobs, acme):
+def test_an_empty_job_list_suggests_detection_on_older_days(lake, jobs, acme):
     land(lake, "acme", [visit(visited_at=datetime(2026, 2, 14))])  # the first day before the 28 days
     page = acme.read("jobs")
     assert [code.text for code in page.all("code")] == [
@@ -476,7 +476,7 @@ def test_the_page_of_a_new_job_has_no_outcome_section(acme, job):
     assert titles == ["decide", "snippets", "evidence", "implementation", "history"]
 
 
-def test_the_list_does_not_repeat_the_days_in_each_row(acme, jobs, job):
+def test_summaries_in_the_job_list_omit_the_days(acme, jobs, job):
     assert job.summary.startswith("From 2026-02-15 to 2026-03-14, it was")
     assert acme.read("jobs").one("span", class_="sub").text.startswith("It was requested by AI products")
 
@@ -507,20 +507,20 @@ def test_the_chart_has_each_compared_day_before_the_approval(lake, jobs, job, ac
     assert "The days from approval to shipping are not compared." in page.text
 
 
-def test_a_summary_shows_its_days_like_the_rest_of_the_page(acme, job):
+def test_dates_in_a_summary_are_formatted_as_elsewhere(acme, job):
     assert "From 2026-02-15 to 2026-03-14, " in job.summary
     page = acme.read(f"jobs/{job.id}")
     assert "From 15 Feb 2026 to 14 Mar 2026, " in page.one("p", class_="lead").text
     assert page.one("section", aria_labelledby="evidence").one("p", class_="hint").text == "15 Feb – 14 Mar 2026."
 
 
-def test_days_in_a_summary_written_by_hand_stay(acme, jobs):
+def test_dates_in_a_manual_summary_are_not_reformatted(acme, jobs):
     made = jobs.create(manual_job("acme", "Look", "Since 2026-03-01, it is odd.", ANNA, NOW), ANNA, NOW)
     for page in (f"jobs/{made.id}", "jobs"):
         assert "Since 2026-03-01, it is odd." in acme.read(page).text
 
 
-def test_a_shipped_job_says_so_beside_its_status(acme, jobs, job):
+def test_a_shipped_job_is_marked_shipped_beside_its_status(acme, jobs, job):
     ship(jobs, job.id)
     status = acme.read(f"jobs/{job.id}").one("main").all("dd")[0].text
     assert status.split() == ["✓", "approved", "✓", "shipped"]
@@ -541,6 +541,6 @@ def test_a_redirect_form_is_folded_once_something_is_attached(acme, jobs, job):
     assert primary() == (["Attach"], ["Redirect", "Attach"])
 
 
-def test_the_list_has_the_path_also_under_the_title(acme, job):
+def test_the_job_list_also_shows_the_path_under_the_title(acme, job):
     row = acme.read("jobs").one("main").one("tbody").one("tr")
     assert row.one("th").one("span", class_="sub path untrusted").one("code").text == job.path == "/gone"

@@ -120,7 +120,7 @@ def test_unreadable_links_prevent_attaching_a_redirect(jobs, lake, approve):
     assert jobs.record("acme", job_id).implementation is None
 
 
-def test_a_link_whose_write_failed_is_written_later(jobs, lake, approve, monkeypatch):
+def test_a_failed_write_of_a_link_is_repeated_later(jobs, lake, approve, monkeypatch):
     job_id = approve("/gone", short_code="gone")
     with monkeypatch.context() as patched:
         fail_at(patched, "data.store.link_files", "write_parquet")
@@ -200,7 +200,7 @@ def test_an_organizations_shipped_redirects_are_limited(jobs, approve, monkeypat
     assert [one.path for one in jobs.redirects("acme")] == ["/guide/older"]
 
 
-def test_guesses_are_the_three_most_similar_live_targets(jobs, lake, approve):
+def test_the_three_most_similar_live_targets_are_suggested(jobs, lake, approve):
     def answered(path, times, **columns):
         at = {"domain": "go.example.com", "status": 200, "visited_at": datetime(2026, 3, 10, 9)} | columns
         return [visit(path=path, **at)] * times

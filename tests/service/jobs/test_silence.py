@@ -84,7 +84,7 @@ def test_a_silence_lasts_through_quiet_hours_and_for_months():
         assert silence.since == MONDAY - 19 * HOUR
 
 
-def test_a_silence_is_one_job_that_new_visits_resolve(lake, jobs, only):
+def test_a_silent_source_is_one_job_that_new_visits_resolve(lake, jobs, only):
     reported(lake, *usual(NOW - 7 * HOUR))
     update_silences(lake, jobs, NOW)
     update_silences(lake, jobs, NOW + HOUR)
@@ -109,7 +109,7 @@ def test_reports_not_yet_in_files_are_not_silence(lake, jobs):
     assert jobs.of("acme") == []
 
 
-def test_a_followed_log_is_a_source_and_an_imported_one_is_not(lake, jobs, tmp_path):
+def test_a_followed_log_is_a_source_but_an_imported_log_is_not(lake, jobs, tmp_path):
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     texts = [line(f"/{number}", when=at) for number, at in enumerate(sorted(usual(now - 7 * HOUR)))]
     (tmp_path / "old.log").write_text("".join(texts))

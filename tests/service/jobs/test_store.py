@@ -291,7 +291,7 @@ def by_hand(jobs):
     return jobs.create(written, ANNA, NOW)
 
 
-def test_a_manual_job_keeps_its_words(by_hand):
+def test_a_manual_job_keeps_its_title_and_summary(by_hand):
     assert (by_hand.type, by_hand.title, by_hand.summary) == ("manual", "Do it", "Now.")
 
 

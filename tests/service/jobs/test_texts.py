@@ -85,7 +85,7 @@ def test_an_encoded_path_stays_the_same_path():
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_an_editors_text_is_unicode_without_nul(text):
+def test_an_editors_text_with_nul_or_surrogates_is_rejected(text):
     with pytest.raises(BadInput, match="Unicode"):
         check_text("note", text, 10)
 
@@ -97,6 +97,6 @@ def test_an_editors_text_has_a_maximum_length():
 
 
 @pytest.mark.parametrize("line", ["", "  ", "a\nb", "a\x1bb", "\u202ea"])
-def test_an_editors_line_is_printable(line):
+def test_an_empty_or_unprintable_editors_line_is_rejected(line):
     with pytest.raises(BadInput):
         check_line("title", line, 10)

@@ -109,7 +109,7 @@ def test_a_mail_lists_ten_jobs_and_counts_the_others(weekly, control):
     assert "and 2 more on the page To do" in text
 
 
-def test_a_mail_without_jobs_reports_that_nothing_is_to_do(weekly):
+def test_a_mail_without_jobs_reports_that_no_decision_is_needed(weekly):
     assert "To do: no job needs a decision." in sent(weekly)
 
 

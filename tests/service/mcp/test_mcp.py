@@ -151,7 +151,7 @@ def test_each_transport_offers_its_tools(asked):
     assert {*tools} == {"query", "classify", "links", "jobs", "job"} | ({"run_sql"} if transport == "stdio" else set())
 
 
-def test_every_tool_only_reads(asked):
+def test_every_tool_is_marked_as_read_only(asked):
     tools, _, _ = asked
     assert tools
     assert all(tool.annotations.read_only_hint for tool in tools.values())

@@ -12,12 +12,12 @@ WITHOUT = "were logged without Sec-Fetch-*, so files are recognized only by thei
 
 
 @pytest.mark.parametrize("fact", ["fetch_sent", "fetch_absent"])
-def test_a_log_with_the_headers_is_reported(lake, fact):
+def test_logs_with_fetch_metadata_headers_are_reported(lake, fact):
     land(lake, "acme", [visit(signals=BITS[fact]), visit()])
     assert headers_in_words(lake) == "the newest visits were logged with Sec-Fetch-*."
 
 
-def test_without_headers_the_configuration_is_linked(lake):
+def test_without_headers_the_report_links_to_the_configuration(lake):
     land(lake, "acme", [visit(signals=BITS["https"])])
     assert headers_in_words(lake).startswith(f"the newest visits of acme {WITHOUT}; data/logs/README.md#")
 
@@ -28,7 +28,7 @@ def test_only_the_newest_day_counts(lake):
     assert WITHOUT in headers_in_words(lake)
 
 
-def test_several_organizations_are_counted_with_one_example(lake):
+def test_several_organizations_are_counted_and_one_is_named(lake):
     for name in ("acme", "bee"):
         land(lake, name, [visit()])
     assert headers_in_words(lake).startswith(f"the newest visits of 2 organizations (such as acme) {WITHOUT}")

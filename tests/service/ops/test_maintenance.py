@@ -217,7 +217,7 @@ def broken(lake, clock):
     return file.path
 
 
-def test_everything_due_is_done(lake, control, clock, hasty, broken, caplog):
+def test_maintenance_performs_every_due_task(lake, control, clock, hasty, broken, caplog):
     for _ in range(3):
         land(lake, "acme", [visit(path="/merged", visited_at=datetime(2026, 3, 3))])
     old = clock.now - LIFETIME - timedelta(seconds=1)
@@ -275,7 +275,7 @@ def test_salts_are_deleted_when_they_are_48_hours_old(lake, clock, chores):
 
 
 @pytest.mark.parametrize(("seconds", "steps"), [(0, 1), (600, 3)])
-def test_a_turn_ends_after_its_time_or_when_all_is_done(chores, monkeypatch, seconds, steps):
+def test_a_turn_ends_at_its_time_limit_or_when_no_work_is_left(chores, monkeypatch, seconds, steps):
     monkeypatch.setattr(upkeep, "TURN_SECONDS", seconds)
     left = [True, True, False]
     assert asyncio.run(chores._take_turn(lambda _: left.pop(0))) == (steps < 3)
@@ -361,7 +361,7 @@ def test_days_with_too_many_visits_are_merged_by_a_new_process(lake, chores, mon
     assert (process._running and process._running.returncode) == code
 
 
-def test_open_days_are_merged_while_past_days_are_closed(lake, chores):
+def test_open_days_are_merged_and_past_days_closed_separately(lake, chores):
     for day in (*[OPEN] * MANY, PAST, PAST):
         land(lake, "acme", [visit(visited_at=day)])
     assert [chores.merge_open_days() for _ in range(2)] == [True, False]

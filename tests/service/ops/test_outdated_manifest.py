@@ -52,7 +52,7 @@ def test_a_server_answers_reads_and_rejects_writes_with_503(outdated, opened):
             assert answer.headers["Retry-After"] == "5"
 
 
-def test_a_server_whose_lake_was_replaced_answers_503(lake, opened):
+def test_a_server_answers_503_if_its_lake_was_replaced(lake, opened):
     land(lake, "acme", [visit(path="/known", domain="go.example")])
     overview = f"/analytics/traffic-overview?{MARCH}"
     with opened(lake) as client:
@@ -95,7 +95,7 @@ def test_writing_commands_fail_until_the_manifest_is_rebuilt(outdated, at, traff
 
 @pytest.mark.filterwarnings("ignore:acme has no visits from")
 @pytest.mark.parametrize("command", [name for name, row in TRIED.items() if row.outdated not in (REFUSED, GOES_ON)])
-def test_other_commands_work_and_change_no_visit(outdated, at, traffic, monkeypatch, command):
+def test_other_commands_work_and_leave_visit_files_unchanged(outdated, at, traffic, monkeypatch, command):
     before = {path: path.read_bytes() for path in outdated.root.glob("visits/*/*/*.parquet")}
     with smtp_server(Mailbox()) as port:
         monkeypatch.setenv("TRAFFIC_SMTP", f"smtp://127.0.0.1:{port}")

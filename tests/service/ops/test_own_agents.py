@@ -39,7 +39,7 @@ def test_own_agents_are_listed_before_shipped_agents(lake):
     assert (first.split()[0], second.split()[0]) == ("own", "shipped")
 
 
-def test_a_lake_without_own_agents_names_their_file(lake):
+def test_an_empty_list_of_own_agents_names_their_file(lake):
     found = run("agents", "list", "--own", "--lake", lake.root)
     assert str(lake.own_agents) in found.err.replace("\n", "")
 
@@ -76,7 +76,7 @@ def test_assistants_see_the_rules_version_with_own_agents(lake):
     assert "Intranet Monitor" in text
 
 
-def test_a_detector_run_has_the_rules_version_with_own_agents(lake):
+def test_a_detection_run_records_own_agents_in_its_rules_version(lake):
     land(lake, "acme", [visit()])
     write_table(lake)
     detect_jobs(lake, "acme", "", "2026-03-15T12:00:00+00:00")

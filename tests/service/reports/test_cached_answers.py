@@ -56,7 +56,7 @@ def test_cached_and_computed_answers_have_the_same_bytes(asker):
      ((b"Authorization: Bearer x",), {}, 401), ((b"Authorization: Bearer x", b"Authorization: Bearer x"), {}, 401),
      ((b"A: b", b"Cookie: c", b"Cookie: d"), {}, 200)],
 )  # fmt: skip
-def test_a_connection_stays_in_step_after_unusual_requests(asker, lines, how, status):
+def test_a_connection_stays_in_sync_after_unusual_requests(asker, lines, how, status):
     with asker.connected() as connection:
         *_, body = ask(asker, connection, OVERVIEW)
         told, headers, again = ask(asker, connection, OVERVIEW, *lines, **how)

@@ -73,7 +73,7 @@ def by_assistant(client, name):
     return json.loads(client.post("/mcp", json=message).json()["result"]["content"][0]["text"].partition("\n")[2])
 
 
-def test_a_value_is_tried_for_every_parameter():
+def test_the_tests_have_a_value_for_every_parameter():
     assert VALUES.keys() == PARAMETERS.keys()
 
 
