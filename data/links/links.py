@@ -102,8 +102,7 @@ def change_links(
     """Add or change links of an organization; with `replace`, remove all others; with `dry_run`, change nothing.
 
     A stored link to the same URL keeps its creation time if the new link was created `now`. `added_tags` returns extra
-    tags for a link. Raises BadInput for invalid or too many tags, and without `replace`, LakeDamaged if links cannot be
-    read.
+    tags for a link. Raises BadInput for invalid tags, and without `replace`, LakeDamaged if links cannot be read.
     """
     check_organization(organization)
     live = lake.manifest.links.live

@@ -190,19 +190,13 @@ class DeltaLog:
         self._target.delete(self._target.list(f"{self._log}/"))
 
     def read_on(self, state: TableState) -> TableState:
-        """Return an earlier state after applying later versions, up to the first missing version.
-
-        Raises ForeignLog like `read`.
-        """
+        """Apply later versions to an earlier state, up to the first missing one. Raises ForeignLog like `read`."""
         while body := self._target.get(self._key(state.version + 1)):
             state = self._next_state(state, state.version + 1, body)
         return state
 
     def write(self, state: TableState, change: TableChange, epoch: int, now: datetime) -> TableState:
-        """Write the next version; return its state.
-
-        Raises Conflict if another program wrote it, or if the version of `state` is gone.
-        """
+        """Write the next version. Raises Conflict if another program wrote it, or if the version of `state` is gone."""
         at = round(now.timestamp() * 1_000)
         actions: list[dict[str, Any]] = [
             {"commitInfo": {"timestamp": at, "operation": "WRITE", "engineInfo": ENGINE, "epoch": epoch,

@@ -286,10 +286,7 @@ def _key(table: DeltaLog, file: PublishedFile) -> str:
 def follow_erasures(
     lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> list[FollowedCopy]:
-    """Apply due erasures to the copies of one organization, or of all; return the state of each copy.
-
-    At unreachable targets, the erasures remain due.
-    """
+    """Apply due erasures to the copies of one organization, or of all. At unreachable targets, they remain due."""
     found = []
     for copy in lake.manifest.copies.find(organization=organization):
         problem = ""

@@ -72,8 +72,8 @@ class JwksClient:
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
-        """Return the key with a kid (None: the only key) and the generation of the key set. Raises PyJWTError if there
-        is no such key, or if the kid is invalid.
+        """Return the key with a kid (None: the only key) and the generation of the key set. Raises PyJWTError if the
+        set has no key with this kid, or if the kid is invalid.
         """
         kid = _valid_kid(kid)
         self._refresh_if_old()

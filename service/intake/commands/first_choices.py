@@ -89,7 +89,7 @@ def report_first_import(
     countries = "looked up" if _has_countries(lake, database) else "known only where the log has them"
     inform(f"{organization} is new: days follow {zone}, files are {files}, own visits {own}, countries {countries}.")
     inform("  Its time zone cannot change. Addresses excluded and countries set up later do not apply to these visits.")
-    inform("  To start over, use `traffic zone set`, `traffic exclude add` and `traffic countries` for a new name, and")
+    inform("  To start over, use traffic zone set, traffic exclude add and traffic countries for a new name, and")
     inform(f"  import under that name; `traffic erase --org {organization} --all` deletes these visits.")
 
 
