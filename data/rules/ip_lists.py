@@ -47,8 +47,12 @@ class Networks:
                 self._ends.append(end)
 
     def __contains__(self, address: Address) -> bool:
-        index = bisect_right(self._starts, (address.version, int(address))) - 1
-        return index >= 0 and self._starts[index][0] == address.version and int(address) <= self._ends[index]
+        return self.has(address.version, int(address))
+
+    def has(self, version: int, value: int) -> bool:
+        """Return whether the set contains an address, given by its IP version and its value as an integer."""
+        index = bisect_right(self._starts, (version, value)) - 1
+        return index >= 0 and self._starts[index][0] == version and value <= self._ends[index]
 
 
 class FetchedList(NamedTuple):

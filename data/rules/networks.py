@@ -7,7 +7,7 @@ and the lists fetched by `traffic agents refresh` contain the networks of 900.
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
@@ -32,6 +32,20 @@ Chrome prefetches search results through Google's proxies; Cogent connects compa
 https://developer.chrome.com/blog/private-prefetch-proxy and
 https://www.cogentco.com/en/products/dedicated-internet-access
 """
+_SPECIAL: Final = Networks(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+            "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+            "240.0.0.0/4", "::/127", "::ffff:0:0/96", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "fc00::/7",
+            "fe80::/10",
+        ),
+    )
+)  # fmt: skip
+"""Private, documentation and other networks that are not public, although some listed ranges contain them. A search
+takes a tenth of the time of `ipaddress`. Evidence: https://www.iana.org/assignments/iana-ipv4-special-registry and
+https://www.iana.org/assignments/iana-ipv6-special-registry"""
 
 
 @cache
@@ -59,12 +73,11 @@ class NetworkKinds:
             packed = inet_pton(AF_INET6 if version == 6 else AF_INET, address)
         except (OSError, ValueError):  # ValueError: a surrogate
             return 0
-        provider, kind = dataset().find(int.from_bytes(packed), version) or ("", "")
-        if provider in _OF_PEOPLE:
-            return 0
-        parsed = ip_address(packed)
-        if not parsed.is_global:  # some ranges contain private and documentation addresses
+        value = int.from_bytes(packed)
+        provider, kind = dataset().find(value, version) or ("", "")
+        if provider in _OF_PEOPLE or _SPECIAL.has(version, value):
             return 0
         if not kind:
-            return BITS["from_hosting"] if parsed in _providers() or parsed in self._fetched else 0
+            is_hosting = _providers().has(version, value) or self._fetched.has(version, value)
+            return BITS["from_hosting"] if is_hosting else 0
         return BITS["from_relay"] if provider in _RELAYS else _FACTS.get(kind, 0)

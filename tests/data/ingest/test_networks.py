@@ -28,6 +28,7 @@ KINDS = [
     ("66.249.66.1", "from_bot"),  # in https://developers.google.com/static/search/apis/ipranges/googlebot.json
     ("193.186.4.182", ""),  # Google's proxies, through which Chrome prefetches search results
     ("198.51.100.7", ""),
+    ("2001:db8::1", ""),  # for documentation, but in a range of Vultr
     ("127.0.0.1", ""),
     ("", ""),
     ("unknown", ""),
@@ -39,13 +40,15 @@ def test_an_address_has_the_kind_of_its_network(address, fact):
     assert NetworkKinds({}).fact(address) == BITS.get(fact, 0)
 
 
-LISTED = ["104.28.0.0/16", "193.186.4.0/24", "203.0.114.0/24", "2001:df0:0::/48"]
-"""Networks in a fetched list of hosting: people use two of them, and two are in no other list."""
+LISTED = ["10.0.0.0/8", "104.28.0.0/16", "193.186.4.0/24", "203.0.114.0/24", "2001:df0:0::/48"]
+"""Networks in a fetched list of hosting: one is private, people use two, and two are in no
+other list."""
 BY_LISTS = [
     *KINDS,
     ("203.0.114.9", "from_hosting"),
     ("2001:df0::1", "from_hosting"),
     ("203.0.115.9", ""),
+    ("10.0.0.9", ""),
 ]
 
 
