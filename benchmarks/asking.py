@@ -53,7 +53,10 @@ class _Asker:
         self._free: list[Exchange] = []
 
     async def ask_all(self, kind: _Kind, seconds: float) -> None:
-        """Send the requests of one kind for `seconds`, and wait for the answers."""
+        """Send the requests of one kind for `seconds`, and wait for the answers.
+
+        A kind without a rate gets up to three times as long, until it has LEAST_SAMPLES answers.
+        """
         kind.answers = Answers()
         started = time.perf_counter()
         while not kind.rate and (due := time.perf_counter()) < started + 3 * seconds:

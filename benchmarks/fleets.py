@@ -76,7 +76,7 @@ def _follow(random: Random, address: int, second: float, user_agent: str, code: 
 
 
 def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
-    """Yield requests for one to three of the five links in a message that arrives at nine, one after another."""
+    """Yield a reader's requests, one after another, for one to three of the five links in a message of 09:00."""
     second = 9 * 3600 + random.uniform(0, 1200) + random.expovariate(1 / 5400)
     for code in random.sample(MESSAGE, random.choices([1, 2, 3], [70, 20, 10])[0]):
         yield _follow(random, address, second, user_agent, code)
@@ -84,8 +84,8 @@ def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
 
 
 def _open(random: Random, address: int, message: int, code: str) -> Request:
-    """Return a request for a link in a message, within five seconds of its arrival: a message arrives every two
-    seconds, starting at nine.
+    """Return a request for a link in a message, within five seconds of the message's arrival. From 09:00, a message
+    arrives every two seconds.
     """
     return _follow(random, address, 9 * 3600 + 2 * message + random.uniform(0, 5), _NEW, code)
 

@@ -24,7 +24,7 @@ FILE: Final = Path(__file__).parent / "user_agents.tsv.gz"
 
 
 class Logged(NamedTuple):
-    """The number of lines with a user agent in a repository's logs of one year."""
+    """The number of lines in a repository's logs of one year that have this user agent."""
 
     repository: str
     half: str  # learn, report
@@ -35,9 +35,7 @@ class Logged(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Shares of lines: recognized lines among the lines of bots (recall), and bots among the recognized lines
-    (precision).
-    """
+    """Recall (recognized lines among the lines of bots) and precision (lines of bots among the recognized lines)."""
 
     repositories: int
     lines: int

@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
 
 class OwnSql:
-    """Runs SELECTs on the relations of the prelude, for one organization, one at a time.
+    """Runs one organization's SELECTs on the relations of the prelude, one at a time.
 
     The SELECTs run in a separate process. Its engine can only open that organization's folders, so a query that names
     another organization's files cannot read them. Safe to use from several threads.

@@ -261,7 +261,7 @@ def _links_with_tag(tag: str, links: IndexedLinks) -> str:
     words, found = links.with_tag(tag)
     if found > MAX_TAGGED:
         remedy = f"Use a tag with at most {MAX_TAGGED:,} links."
-        raise InvalidParameter("tag", f"stands for {found:,} links", remedy)
+        raise InvalidParameter("tag", f"selects {found:,} links", remedy)
     return words
 
 

@@ -100,7 +100,9 @@ def by_source(name: str, visits: pa.Table) -> dict[str, pa.Table]:
 
 
 def has_many_words(visits: pa.Table) -> bool:
-    """Return whether the visits of all days together have more words of some kind than a relation keeps for one day."""
+    """Return whether the visits of all days have more distinct agents, domains, referrers or campaigns than a relation
+    keeps for one day.
+    """
     words = ([column for column in columns if column in visits.column_names] for columns in _WORDS)
     return any(visits.group_by(columns).aggregate([]).num_rows > MAX_VALUES_PER_DAY for columns in words if columns)
 

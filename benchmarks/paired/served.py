@@ -39,7 +39,7 @@ def cold(trial: Trial) -> Iterator[Comparison]:
 
 
 def filtered(trial: Trial) -> Iterator[Comparison]:
-    """Compare the dashboard over HTTP with filters, for which precomputed counts serve only some members."""
+    """Compare the filtered dashboard over HTTP: with a filter, precomputed counts serve only some of its parts."""
     words = {
         "device_type": "mobile",
         "referrer": "www.google.com",

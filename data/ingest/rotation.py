@@ -162,7 +162,7 @@ class RotatedFiles:
         """Return the siblings to import, oldest first.
 
         They are checked from the most recently written file back to an imported file, and a little further, because a
-        server may keep writing to an old log for longer than to the next one.
+        server's last write to an old log may come after its last write to the next one.
         """
         earliest = datetime.fromisoformat(min(batch.imported_at for batch in imported.batches)) - timedelta(days=1)
         until = earliest.timestamp() * 1e9  # files last written earlier cannot continue any import

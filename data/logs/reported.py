@@ -32,7 +32,7 @@ MAX_BYTES_SENT: Final = 1 << 40
 
 
 class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One request as JSON. Its target is either `url`, or `path` with or without `domain`."""
+    """One request as JSON. Its target is either `url` or `path`; `domain` is for a target without a host."""
 
     time: Annotated[
         datetime | int | float | None,

@@ -115,7 +115,7 @@ class LinkFiles:
                 _note_made(db, organization, made)
 
     def adopt(self, organization: str, read: LiveLinks, newest: LiveLinks, now: datetime) -> None:
-        """Make files that are already in place the live files, instead of the `read` files.
+        """Replace the live files `read` with the files `newest`, which are already in the lake.
 
         Raises Conflict unless the `read` files are still live.
         """

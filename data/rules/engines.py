@@ -1,4 +1,4 @@
-"""Recognizes browsers that send `Sec-Fetch-*` with every page over TLS, and `Accept-Language` with every page.
+"""Recognizes browsers that send `Sec-Fetch-*` with page requests over TLS, and `Accept-Language` with page requests.
 
 The facts are in engines.toml. On iPhones and iPads, they depend on the system, not on the app.
 """

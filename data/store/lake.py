@@ -52,7 +52,7 @@ class Lake(LakeFolders):
         if self.is_read_only and must_write:
             raise BadInput(
                 f"the lake at {root} is read-only, and this command must write to it; "
-                "use a copy made with `traffic backup`."
+                "use a copy made by traffic backup."
             )
         super().__init__(at, Path(tempfile.mkdtemp(prefix="traffic-")) if self.is_read_only else at)
         if self.is_read_only:

@@ -65,7 +65,7 @@ class Rewrite:
         self._removed: list[LandedFile] = []
 
     def stage(self, files: Sequence[LandedFile], visits: int, behaviour_version: int = 0) -> tuple[Path, Footer]:
-        """Replace the files of a day with one file, which will contain this many visits.
+        """Plan to replace the files of a day with one file of this many visits; `commit` replaces them.
 
         Returns the path and the footer for writing it. `behaviour_version` is the version of the file's signals.
         """

@@ -141,11 +141,11 @@ def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) 
 
 
 def _row_groups(rows: RelationRows, schema: Schema) -> Iterator[pa.Table]:
-    """Yield the rows of one relation with all columns of the schema, sorted so that row groups can be skipped, then by
-    their strings.
+    """Yield the row groups of one relation, with all columns of the schema.
 
-    Sorting puts equal strings together, which saves space and speeds up grouping over a month. Only one row group at a
-    time is sorted and extended to all columns, most of which are NULL for any one relation.
+    Rows are sorted so that readers can skip row groups, then by their strings, which saves space and speeds up grouping
+    over a month. Only one row group at a time is copied and extended to all columns, most of which are NULL for any one
+    relation.
     """
     table = pa.concat_tables(rows.tables, promote_options="default")
     fields = [field for field in schema if field.name in table.column_names]

@@ -114,8 +114,8 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
     """Return the files to merge on a day that still receives visits, if it has too many files.
 
-    These are the smallest files, up to a file with at least 1.25 times their total number of visits, so a visit is
-    rewritten about four times a day.
+    These are the smallest files, without files that have at least 1.25 times the total number of visits in all smaller
+    ones, if few enough files remain. So a visit is rewritten about four times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

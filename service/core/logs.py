@@ -20,7 +20,7 @@ MAX_WAITING_LINES: Final = 100_000
 
 
 class Outcome(NamedTuple):
-    """The logged properties of a request; metrics count by method, route and status."""
+    """The logged properties of a request; metrics count requests by method, route and status."""
 
     method: str
     route: str

@@ -251,7 +251,7 @@ class Values(Panel):
 
 @dataclass(frozen=True)
 class Domains(Panel):
-    """Domains with their human visitors, which come from a second answer, for people only."""
+    """Domains with their human visitors, which come from a second answer that counts only people."""
 
     added: ClassVar[tuple[TableColumn, ...]] = (PEOPLE_VISITORS,)
 
@@ -262,7 +262,7 @@ class Domains(Panel):
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the domains with their human visitors; None if the second answer may count them under (other)."""
+        """Return the domains with their human visitors: None for a domain that may be in (other) there."""
         (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
         if compared:
             return super().render(answers, selection)

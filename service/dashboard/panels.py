@@ -195,7 +195,7 @@ TIMES: Final = (
     ),
     Panel.of(
         "peak-times", "Busiest hours", "day_name hour avg_visits visits human_clicks ai_visits", is_wide=True,
-        hint="Ranked by the average visits in that hour of that day.",
+        hint="Ranked by the average visits in each hour of each day of the week.",
     ),
 )
 TAGS: Final = Panel.of(

@@ -229,9 +229,7 @@ class View:
         return {**filled, **shown}
 
     async def _unknown_values(self) -> list[str]:
-        """Return a sentence for each filter with a value that no visit has, if no visit on these days passes all
-        filters.
-        """
+        """Return a sentence for each filter that no visit on these days passes, if none passes all filters."""
 
         async def is_empty(filters: Filters) -> bool:
             (overview,) = await self.context.load(self.request, [(OVERVIEW_ROW, filters.scope_for(OVERVIEW_ROW))])

@@ -37,8 +37,8 @@ def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progre
 def switch_files(lake: Lake, organization: str, *, aside: bool, progress: Progress = ignore_progress) -> None:
     """Set files aside or count them, and rebuild rollups. Raises LakeDamaged for a damaged file.
 
-    To set files aside, history is first marked day by day, and judged again, since marking a day discards its
-    judgement. The switch comes last: until then, answers do not change.
+    Before files are set aside, stored visits are marked day by day and then judged again, since marking a day discards
+    its judgement. The switch comes last: until then, answers do not change.
     """
     if aside:
         Reclassifier(lake).run([organization], progress=progress)

@@ -96,9 +96,9 @@ async def read(jobs: JobService, call: Call) -> JobRecord:
         "GET /jobs/{id}/guesses", "redirect-guesses",
         "Probable targets for a job's dead path: at most three guesses, the likeliest first.",
         {"200": list[RedirectGuess]},
-        description="Links, and paths that were answered in the last 28 days, whose spelling is similar. A guess "
-        "proves nothing: look at it before you redirect there. Jobs about several paths, or that no redirect resolves, "
-        "have no guesses.",
+        description="Links, and paths answered in the last 28 days, that are spelled like the dead path. A guess "
+        "proves nothing: look at it before you redirect there. There are no guesses for jobs about several paths, and "
+        "for jobs that no redirect resolves.",
     )
 )  # fmt: skip
 async def redirect_guesses(jobs: JobService, call: Call) -> list[RedirectGuess]:

@@ -38,8 +38,8 @@ class ErasedEvidence:
 def erase_evidence(
     database: ControlDatabase, organization: str, visits: Criteria, now: datetime, *, dry_run: bool = False
 ) -> ErasedEvidence:
-    """Delete the evidence rows that may count visits matching these criteria; none if the criteria name a visitor,
-    since evidence names none.
+    """Delete the evidence rows that may count visits matching these criteria. If the criteria name a visitor, nothing
+    is deleted, since evidence never names visitors.
 
     A job with no rows left also loses its subjects, its title and summary, its outcome, and the contents, notes and
     URLs of its implementations, except the contents of shipped redirects. If it is open, it is dismissed.

@@ -1,4 +1,4 @@
-"""Subjects of jobs, as detection reads them: of known jobs, of shipped jobs, and of approved or measured jobs."""
+"""Subjects of known, shipped, and approved or measured jobs, as detection reads them."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence

@@ -232,7 +232,7 @@ def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: d
 
 
 def _record(connection: sqlite3.Connection, before: Job | None, after: Job, change: Change) -> None:
-    """Insert the history line of a change with an action, and queue messages to hooks if the change is an event."""
+    """If the change has an action, insert its history line; if it is also an event, queue messages to hooks."""
     action, actor, now, note = change
     if action is None:
         return

@@ -267,12 +267,12 @@ def _parameters_of(arguments: Mapping[str, str], entry: Entry) -> Mapping[str, s
     given, known = arguments.keys() & PARAMETERS.keys(), parameters_of(entry)
     if unknown := given - set(known):
         raise ToolFailed(f"{entry.name} would ignore {min(unknown)}; it takes {', '.join(known)}.")
-    for ignored, other, is_ignored in (
-        ("start_date", "without end_date", "end_date" not in given),
-        ("end_date", "without start_date", "start_date" not in given),
-        ("range", "together with start_date and end_date", {"start_date", "end_date"} <= given),
-        ("short_code", "together with target_url", "target_url" in given),
+    for ignored, other, is_ignored, remedy in (
+        ("start_date", "without end_date", "end_date" not in given, "give both"),
+        ("end_date", "without start_date", "start_date" not in given, "give both"),
+        ("range", "together with start_date and end_date", {"start_date", "end_date"} <= given, "leave it out"),
+        ("short_code", "together with target_url", "target_url" in given, "give only one of them"),
     ):
         if ignored in given and is_ignored:
-            raise ToolFailed(f"{ignored} would be ignored {other}; give only one of them, or both days.")
+            raise ToolFailed(f"{ignored} would be ignored {other}; {remedy}.")
     return validate(arguments.items(), entry)

@@ -24,7 +24,7 @@ ERRORS: Final = {
 
 
 class OutgoingError(Exception):
-    """An error that left no complete response. `error` is one of ERRORS; the message has the details."""
+    """An error that prevented a complete response. `error` is one of ERRORS; the message has the details."""
 
     def __init__(self, error: str, reason: object) -> None:
         text = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else str(reason)

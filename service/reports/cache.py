@@ -134,7 +134,7 @@ class AnswerCache:
         )
 
     async def compressed(self, key: CacheKey, answer: CachedAnswer, is_share: bool, compute: Compute) -> bytes:
-        """Return the cached answer as gzip: the result of `compute`, which is then cached next to the answer's body."""
+        """Return the cached answer as gzip. The first call caches the result of `compute` next to the answer's body."""
         shared = key._replace(name=f"{key.name}.gz")  # a name that no entry has
         return answer.compressed or await self._join_or_start(
             shared, is_share, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed))

@@ -34,7 +34,7 @@ class Exchange(RequestResponseCycle):
         return event
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Process an ASGI message of the application. Raises RuntimeError for a response that cannot be sent.
+        """Process an ASGI message from the application. Raises RuntimeError for a response that cannot be sent.
 
         This includes a response with control characters in its headers or a wrong Content-Length.
         """

@@ -138,7 +138,7 @@ def test_a_filter_by_a_tag_with_too_many_links_is_rejected(client, monkeypatch):
     put(client, "*/sale", tags=["a"])
     put(client, "*/new", tags=["a"])
     answer = client.get("/analytics/top-links", params={"tag": "a"})
-    expected = {"error": "The parameter tag stands for 2 links.", "message": "Use a tag with at most 1 links."}
+    expected = {"error": "The parameter tag selects 2 links.", "message": "Use a tag with at most 1 links."}
     assert (answer.status_code, answer.json()) == (400, expected)
 
 

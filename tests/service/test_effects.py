@@ -60,7 +60,7 @@ def test_ip_lists_are_fetched_from_their_addresses(traffic, lake, receiver, monk
     assert sorted(snapshots(lake)) == ["one", "three", "two"]
 
 
-def test_two_merging_programs_and_their_readers_all_finish(lake, forks):
+def test_two_concurrent_merges_finish_despite_readers(lake, forks):
     days = range(1, 11)
     for number in range(3):  # a file for each day, with two visits
         rows = [visit(visited_at=datetime(2026, 3, day, 12, 0, number), path=f"/{day}-{number}") for day in days]

@@ -1,4 +1,4 @@
-"""Routing of requests to endpoints by dict lookup, and conversion of raised Problems to responses."""
+"""Routing of requests to endpoints, and conversion of raised Problems to responses."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager

@@ -49,7 +49,7 @@ CapturesOption = Annotated[
 
 
 def import_logs(
-    files: Annotated[list[Path], typer.Argument(help="access logs: plain, .gz or .zst; or .parquet")],
+    files: Annotated[list[Path], typer.Argument(help="access logs (plain, .gz or .zst) or .parquet files")],
     organization: OrganizationOption,
     domain: DomainOption = "",
     log_format: FormatOption = "auto",

@@ -112,7 +112,7 @@ def explain(
     waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
     verb, off = ("count", "") if is_on else ("would count", " Behaviour is off.")
     people = f"{plural(landed, 'visit')} imported as human; {moved:,} of them {verb} as bots"
-    inform(f"{people}; {waiting:,} are on days that are not judged yet.{off}")
+    inform(f"{people}. On days that are not judged yet: {plural(waiting, 'visit')}.{off}")
 
 
 def _switch(lake: Path, organization: str, *, on: bool) -> None:

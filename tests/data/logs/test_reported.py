@@ -117,7 +117,7 @@ KINDS = {"7": "int", "7.5": "float", "true": "bool", "[]": "array", "{}": "objec
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_an_error_about_a_wrong_type_names_field_and_type(name):
+def test_a_type_error_names_the_field_and_both_types(name):
     integer = dict.fromkeys(("status", "bytes_sent"), "int | null")
     wanted = (integer | {"time": "int | float | datetime | null"}).get(name, "str | null")
     for value, kind in KINDS.items():

@@ -253,6 +253,6 @@ def test_measured_days_have_labels_at_the_ends_and_at_shipping(count, shipped, l
     assert [text.text for text in measured(count, 28, shipped).iter() if "label" in text.get("class", "")] == labels
 
 
-def test_visits_that_contain_no_events_are_drawn_in_full():
+def test_visits_are_drawn_in_full_if_events_are_not_among_them():
     assert heights(measured(3, 0, 0, are_apart=True), "other") == [100] * 3
     assert heights(measured(3, 0, 0), "other") == [40] * 3

@@ -132,7 +132,7 @@ def test_an_unknown_comparison_is_refused(compared):
     assert compared.get("people?compare=after").status_code == 400
 
 
-def test_uncovered_days_are_not_compared(lake, acme):
+def test_rows_are_not_compared_if_a_day_is_uncovered(lake, acme):
     for days in (range(3, 5), range(7, 16)):
         land(lake, "acme", [one for one in visits_of_two_weeks() if one["visited_at"].day in days])
     Compactor(lake, lambda: NOW).run()

@@ -84,7 +84,7 @@ def test_the_ai_page_links_to_the_list_of_invented_links(lake, acme):
         assert [row["path"] for row in expected] == paths
         assert shown == as_cells(expected, shown[0])
     nothing = acme.read("invented-links?start_date=2026-03-14&end_date=2026-03-14").text
-    assert "at an address that no link has and for which no request succeeded" in nothing
+    assert "at an address that has neither a link nor a successful request" in nothing
 
 
 def test_repeated_clicks_create_one_approved_job(lake, acme, jobs):

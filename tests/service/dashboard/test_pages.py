@@ -510,7 +510,7 @@ def test_averages_that_include_today_have_a_note(browser, last, is_told):
     assert ("today, which is not over yet." in text) == is_told
 
 
-def test_days_without_a_log_are_hatched_and_not_compared(lake, browsing):
+def test_days_without_data_are_hatched_and_not_compared(lake, browsing):
     for days in (range(2), range(2, 5), range(8, 14)):  # of March, and nothing from the 6th to the 8th
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day + 1, hour)) for day in days for hour in (0, 12, 23)])
     land(lake, "silent", [visit(visited_at=datetime(2026, 3, 1))])

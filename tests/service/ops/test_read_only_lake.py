@@ -187,7 +187,7 @@ def test_a_command_works_or_reports_that_the_lake_is_read_only(read_only, comman
         assert (run.code, run.out) == (2, ""), run.err
         assert run.err == (
             f"traffic: the lake at {lake} is read-only, and this command must write to it; "
-            "use a copy made with `traffic backup`.\n"
+            "use a copy made by traffic backup.\n"
         )
 
 
