@@ -111,7 +111,7 @@ _BROKEN_LINK: Final = Detector(
     type="broken_link", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, "top_agent"),
     fields=(f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_WHO, *_SEEN),
     title="AI products hit a missing page on {where}",
-    summary=_REQUESTED_BY_AI + "each got 404 or 410, and no later request in these days succeeded.",
+    summary=_REQUESTED_BY_AI + "each got 404 or 410, and no later request on these days succeeded.",
     action_id="add_redirect", action_label="Redirect the path to a page that exists",
     people="ai_referrals", sql="broken_link", only=("is_invented", False), counts_refusals=True,
 )  # fmt: skip

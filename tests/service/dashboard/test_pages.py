@@ -317,7 +317,7 @@ def test_each_file_that_blocks_agents_can_be_copied(browser, crawler):
 
 
 def test_a_note_names_a_crawler_that_was_not_seen(browser):
-    assert "'Nobody' was not seen in these days" in browser.read("robots?block=Nobody").text
+    assert "'Nobody' was not seen on these days" in browser.read("robots?block=Nobody").text
 
 
 def test_blocking_a_crawler_creates_a_job_with_its_file(browser, crawler):
