@@ -20,8 +20,10 @@ HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
 LEAST: Final = 4
 """Minimum width of a share in a bar, in percent."""
-MIN_NARROW: Final = 12
-"""Minimum number of columns for a right-aligned last label: centred, it would stick out of the chart."""
+END: Final = 0.925
+"""Share of a chart's width after which labels are right-aligned: centred, they would stick out on phones."""
+MAX_WIDE: Final = 12
+"""Maximum number of columns that are wide enough for centred labels anywhere."""
 TOP: Final = 10
 """Pixels above the top gridline, for half a line of text."""
 _FRAME: Final = Markup(
@@ -260,8 +262,8 @@ def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[La
     for value in scale:
         grid += _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value))
     for column, text, is_major in labels:
-        is_end = column == count - 1 >= MIN_NARROW and len(text) > 2
-        x, classes = _number(100 if is_end else 100 * (column + 0.5) / count), "label" if is_major else "label minor"
+        is_end = column + 0.5 > END * count and count > MAX_WIDE and len(text) > 2
+        x, classes = _number(100 * (column + (1 if is_end else 0.5)) / count), "label" if is_major else "label minor"
         classes += " end" if is_end else ""
         texts += _LABEL.format(classes=classes, x=x, y=TOP + HEIGHT + 20, text=text)
     return _FRAME.format(height=TOP + HEIGHT + 26, count=count, grid=grid, shapes=shapes, labels=texts)

@@ -256,3 +256,13 @@ def test_measured_days_have_labels_at_the_ends_and_at_shipping(count, shipped, l
 def test_visits_are_drawn_in_full_if_events_are_not_among_them():
     assert heights(measured(3, 0, 0, are_apart=True), "other") == [100] * 3
     assert heights(measured(3, 0, 0), "other") == [40] * 3
+
+
+@pytest.mark.parametrize(
+    ("column", "x", "classes_of_label"),
+    [(26, "88.33", "label"), (27, "91.67", "label"), (28, "96.67", "label end"), (29, "100", "label end")],
+)
+def test_labels_near_the_end_are_right_aligned(column, x, classes_of_label):
+    root = parsed(charts.time_series(november(30, people=1), None, [(column, "30 Nov", True)]))
+    [label] = classes(root, "label")
+    assert (label.get("x"), label.get("class")) == (f"{x}%", classes_of_label)
