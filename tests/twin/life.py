@@ -23,8 +23,8 @@ from tests.twin.inputs import AUDIENCE, ISSUER, Inputs
 from tests.twin.masks import ZONES, Clock, Step
 
 SALTED_DAYS = 80
-MAX_WAIT_SECONDS = 120
-"""Maximum time for which a life waits for the other one."""
+MAX_WAIT_SECONDS = 300
+"""Maximum time for which a life waits for the other one, or for a task of its server."""
 _OWN = re.compile(r'"(id|imported_at|written_at|traffic\.sequence)": .*')
 """Values in footers that differ between lives; they are ignored when files with equal rows are sorted."""
 

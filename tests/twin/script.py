@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urljoin
 
 from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.support.receivers import Receiver
-from tests.twin.life import Life
+from tests.twin.life import MAX_WAIT_SECONDS, Life
 
 FIXTURE: Final = Path(__file__).parents[1] / "fixtures/lake-1.0.0.tar.xz"
 CHROME: Final = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/145.0.0.0 Safari/537.36"
@@ -300,11 +300,11 @@ def write(life: Life) -> None:
 def moved_to_files(life: Life) -> None:
     """Wait until the posted visits are in files, and therefore in every answer. Raises TimeoutError."""
     with closing(sqlite3.connect(life.lake / "manifest.sqlite")) as db:
-        for _ in range(600):
+        for _ in range(10 * MAX_WAIT_SECONDS):
             if not db.execute("SELECT count(*) FROM pending").fetchone()[0]:
                 return
             time.sleep(0.1)
-    raise TimeoutError("the posted visits are still not in files after a minute")
+    raise TimeoutError(f"the posted visits are still not in files after {MAX_WAIT_SECONDS} s")
 
 
 def delivered(life: Life, hook: str) -> None:
@@ -313,12 +313,12 @@ def delivered(life: Life, hook: str) -> None:
 
 
 def wait_until_all(life: Life, path: str, is_done: Callable[[dict[str, Any]], bool]) -> None:
-    """Request a list until all of its rows are done. Raises TimeoutError after a minute."""
-    for _ in range(600):
+    """Request a list until all of its rows are done. Raises TimeoutError after MAX_WAIT_SECONDS."""
+    for _ in range(10 * MAX_WAIT_SECONDS):
         if all(map(is_done, json.loads(life.send("GET", path, life.callers["editor"]).body))):
             return
         time.sleep(0.1)
-    raise TimeoutError(f"{path} has a row that is not done after a minute")
+    raise TimeoutError(f"{path} has a row that is not done after {MAX_WAIT_SECONDS} s")
 
 
 _COMPILE: Final = """
