@@ -1,6 +1,6 @@
 """The parts of tests/twin that decide which differences count."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -47,14 +47,15 @@ def test_rows_with_the_same_time_are_sorted_by_their_text():
     assert MASKS.masked("command: links list", first) != MASKS.masked("command: links list", second)
 
 
-def test_no_life_begins_shortly_before_midnight(monkeypatch):
+@pytest.mark.parametrize(("hour", "minute", "zone"), [(23, 50, "UTC"), (2, 59, "UTC"), (21, 50, "Europe/Berlin")])
+def test_no_life_begins_from_midnight_to_detection(monkeypatch, hour, minute, zone):
     class Late(datetime):
         @classmethod
         def now(cls, tz=None):
-            return datetime(2026, 6, 15, 23, 59, tzinfo=tz) - timedelta(minutes=5)
+            return datetime(2026, 6, 15, hour, minute, tzinfo=tz)
 
     monkeypatch.setattr("tests.twin.masks.datetime", Late)
-    with pytest.raises(SystemExit, match="midnight in UTC"):
+    with pytest.raises(SystemExit, match=f"in {zone}"):
         Clock.now()
 
 

@@ -22,6 +22,8 @@ ZONES: Final = ("UTC", "Europe/Berlin")
 """The time zones of the organizations in a life."""
 MARGIN_SECONDS: Final = 900
 """Maximum duration of a life: none may begin within this time before midnight in one of these zones."""
+FIRST_HOUR: Final = 3
+"""The hour in each zone from which a server detects jobs, which each life waits for."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class Clock:
 
     @classmethod
     def now(cls) -> "Clock":
-        """Return a clock for lives that begin now. Raises SystemExit shortly before midnight in one of ZONES."""
+        """Return a clock for lives that begin now. Raises SystemExit between shortly before midnight and FIRST_HOUR in
+        one of ZONES.
+        """
         now = datetime.now(UTC)
         for zone in ZONES:
-            later = (now + timedelta(seconds=MARGIN_SECONDS)).astimezone(ZoneInfo(zone))
-            if later.date() != now.astimezone(ZoneInfo(zone)).date():
-                raise SystemExit(f"It is nearly midnight in {zone}: start again in a quarter of an hour.")
+            local, later = (one.astimezone(ZoneInfo(zone)) for one in (now, now + timedelta(seconds=MARGIN_SECONDS)))
+            if local.hour < FIRST_HOUR or later.date() != local.date():
+                raise SystemExit(f"It is {local:%H:%M} in {zone}: start between {FIRST_HOUR}:00 and 23:45.")
         return cls(now.timestamp())
 
     @property
