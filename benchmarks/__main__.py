@@ -86,12 +86,12 @@ def main(
     revision: Annotated[
         str, typer.Option("--with", help="compare this tree with a revision, such as main~3 or v1.0.0, in pairs")
     ] = "",
-    pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="pairs that count, with --with")] = LEAST_PAIRS,
+    pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="with --with: least number of pairs")] = LEAST_PAIRS,
 ) -> None:
     """Measure, print one table and write the requested files; exit with 1 if a bar is missed.
 
-    With --with, exit with 1 if a case is slower than in that revision; of the other options, only --only, --visits,
-    --pairs and --data apply.
+    With --with, compare with a revision instead, and exit with 1 if a case is slower than there; of the other options,
+    only --only, --visits, --pairs and --data apply.
 
     Example: uv run --group bench python -m benchmarks --visits 1000000,20000000 --only cold,serve
 
@@ -114,7 +114,7 @@ def main(
     figures = over_runs(measured)
     Console(width=200).print(table_of(figures))
     if output or table:
-        told = _told(setting, ",".join(cases), runs, figures)  # builds worlds that no case asked for
+        told = _told(setting, ",".join(cases), runs, figures)  # builds the worlds if no case needed them
         if output:
             output.write_text(json.dumps(told, indent=2), "utf-8")
         if table:

@@ -1,9 +1,9 @@
 """Sends requests of several kinds from a separate process, each kind at a steady rate and at its scheduled times.
 
 A response time counts from the scheduled time of its request. Each kind is given as `name=rate=file`; the file contains
-requests separated by NUL; each is sent once, in order. Requests of a kind with rate 0 are sent one after another. The
+requests separated by NUL, which are sent once, in order. Requests of a kind with rate 0 are sent one after another. The
 program prints "ready". Then it reads numbers of seconds, one per line; for each, it measures for that long and prints a
-line of JSON: `milliseconds` and `failures` by name.
+line of JSON with the `milliseconds` and `failures` of each kind.
 """
 
 import asyncio
@@ -20,15 +20,14 @@ import uvloop
 from benchmarks.exchange import Exchange, ask, connect, due_times, status_of, with_source
 
 LEAST_SAMPLES: Final = 300
-"""A kind with rate 0 continues after the others until it has this many answers, but for at most three times their time.
-"""
+"""A kind with rate 0 continues after the others until it has this many answers, for up to three times as long."""
 MOST_SECONDS: Final = 30
 """Seconds after which a request counts as unanswered."""
 
 
 @dataclass
 class Answers:
-    """The milliseconds until each answer or timeout of one kind, and the failures: all results except status 2xx."""
+    """The milliseconds until each answer or timeout for one kind, and the failures: every result but a status 2xx."""
 
     milliseconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Measures an organization's response times while another organization attacks the server, for a table of attacks.
+"""Measures an organization's response times during each of several attacks on the server by another organization.
 
-Each attack has its own server and copy of the lake. The neighbour sends the same requests at the same rates twice:
-first alone, then during the attack.
+Each attack has its own server and copy of the lake. The neighbour sends requests of the same kinds at the same
+rates twice: first alone, then during the attack.
 """
 
 import json
@@ -66,7 +66,7 @@ class Kind:
     """A kind of request that the neighbour sends. `make` builds each request from its number."""
 
     rate: float
-    """Requests per second, independent of answers; 0: sequential."""
+    """Requests per second, whether or not earlier ones have been answered; 0: one after another."""
     make: Callable[[Secrets, int], bytes]
 
 
@@ -82,9 +82,9 @@ class Attack:
     patience: float = 0
     """Seconds after which the hostile organization hangs up; 0: never."""
     pause: float = 1
-    """Seconds until the next attempt after a refusal: otherwise, large bodies would only measure the loopback."""
+    """Seconds between a refusal and the next attempt: without them, large bodies would only load the loopback."""
     also: Mapping[str, Kind] = field(default_factory=dict)
-    """The neighbour's other requests, by name; bars.py has a bar for each."""
+    """Kinds of requests that the neighbour sends in addition to KINDS, by name; bars.py has a bar for each."""
 
 
 def _cached(secrets: Secrets, number: int) -> bytes:
@@ -169,7 +169,7 @@ ATTACKS: Final = (
 
 
 def attacks(setting: Setting) -> Iterator[Figure]:
-    """Yield the neighbour's figures before and during each attack."""
+    """Yield the figures of each attack (see `beset`), and print progress."""
     lake = lake_of_two(setting)
     for number, attack in enumerate(ATTACKS):
         minutes = math.ceil((len(ATTACKS) - number) * (2 * SECONDS + WARM_SECONDS + SETTLING_SECONDS) / 60)
@@ -178,7 +178,7 @@ def attacks(setting: Setting) -> Iterator[Figure]:
 
 
 def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -> Iterator[Figure]:
-    """Yield the neighbour's figures, alone and during one attack."""
+    """Yield the neighbour's response times during one attack and alone, its failures, and the server's peak memory."""
     root, file = scratch / "attacked", scratch / "hostile"
     shutil.copytree(lake, root)
     secrets = secrets_of(root)
@@ -209,7 +209,7 @@ def beset(scratch: Path, lake: Path, attack: Attack, seconds: float = SECONDS) -
 
 
 def _with_jobs(root: Path, secrets: Secrets) -> Secrets:
-    """Ship rules, approve jobs that accept redirects, and add keys for organizations that create jobs."""
+    """Ship rules and approve jobs that accept redirects; return the secrets with these jobs and keys of WRITERS."""
     lake = Lake(root)
     with closing(lake.manifest), closing(ControlDatabase(lake)) as control:
         jobs = Jobs(control)
@@ -236,9 +236,7 @@ def _by() -> tuple[Actor, datetime]:
 
 
 def _asked(scratch: Path, secrets: Secrets, name: str, kind: Kind, seconds: float) -> str:
-    """Write enough requests to last `seconds` to a file, and return the argument for benchmarks.asking that names the
-    file.
-    """
+    """Write a file with enough requests for `seconds`, and return the argument for benchmarks.asking that names it."""
     file = scratch / f"asked-{name}"
     many = int(kind.rate * seconds) + 1 if kind.rate else MOST_QUESTIONS
     file.write_bytes(b"\0".join(kind.make(secrets, number) for number in range(many)))

@@ -33,7 +33,7 @@ _DRIFTS: Final = ("worst of 20, drift 0.3", "worst of 20, drift 0.6")
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit for our own figure, or for its ratio to a peer's. It applies to figures for at least `visits` visits."""
+    """A limit for our own figure, or for our ratio to a peer. It applies to figures for at least `visits` visits."""
 
     case: str
     who: str = OURS
@@ -41,7 +41,7 @@ class Bar:
     least: float | None = None
     visits: int = 0
     is_aim: bool = False
-    aim: float | None = None  # stricter than the bar; missing it fails nothing
+    aim: float | None = None  # stricter than the bar; missing it does not fail the program
     enough: float | None = None  # a value of our own figure that meets the bar whatever the ratio
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ BARS: Final = (
     Bar("another's new jobs, *", QUIET, most=3),
     Bar("another's writes, *", QUIET, most=3),
     Bar("another's unanswered, *", most=0),
-    Bar("server memory, beset*", most=600),  # MB: the memory of queries, and 300
+    Bar("server memory, beset*", most=600),  # MB: the memory of queries plus 300
     Bar("a ninth's message while eight hang, slowest", most=2),  # s
     Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
     Bar("live visits, acknowledged", least=9_900),  # visits/s
@@ -127,7 +127,7 @@ BARS: Final = (
     Bar("edit of 500,000 links", FEW_LINKS, most=2),
     Bar("page of paths among a million of scanners", most=3_000),  # ms
     Bar("memory of a page of paths", most=1_000),  # MB
-    Bar("memory: *", most=500),  # MB, of an operation: the memory of rewriting, and 300
+    Bar("memory: *", most=500),  # MB, of an operation: the memory of rewriting plus 300
     Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s
     *(Bar(f"wrongly {way}: {model}", most=4) for way in ("improved", "worse") for model in _DRIFTS),  # %
     *(Bar(f"wrongly improved: {model}, kinds that never close", most=4, is_aim=True) for model in _DRIFTS),

@@ -1,8 +1,9 @@
 """Measures the quality and speed of classification: `uv run python -m benchmarks.classification`.
 
 Quality is measured over the tests' labelled corpus and over public logs, and speed over the user agents of a generated
-log. Both are compared with packages for the same purpose. These answer fewer questions: neither recognizes referrals or
-kinds of AI agents, and ua-parser recognizes only spiders. Each is judged only on the questions that it answers.
+log. Both are compared with two packages for the same purpose, which answer fewer questions: neither recognizes
+referrals or kinds of AI agents, and ua-parser recognizes only spiders. Each is judged only on the questions that it
+answers.
 """
 
 import json
@@ -41,7 +42,7 @@ _AI_CRAWLERS: Final = [
 
 @dataclass(frozen=True)
 class Quality:
-    """The share of correct answers to a question: among the requests found (precision), and among those labelled
+    """The share of correct answers to a question, among the requests found (precision) and among the labelled requests
     (recall).
     """
 

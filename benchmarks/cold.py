@@ -1,5 +1,5 @@
-"""Measures cold answers, which are not in the answer cache, with a warm process and file cache, and compares them with
-peers that have the same visits.
+"""Measures cold answers, beside peers with the same visits. "Cold" means that an answer is not in the answer cache; the
+process and the file cache are warm.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ Way = Callable[[], float]
 
 
 def cold(setting: Setting) -> Iterator[Figure]:
-    """Measure the dashboard (of all links, and of one link) and each answer alone, at every size."""
+    """Measure the dashboard (of all links, and of one link) and each answer alone; compare sizes with the smallest."""
     smallest = setting.worlds[0]
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:
@@ -36,7 +36,7 @@ def cold(setting: Setting) -> Iterator[Figure]:
 
 
 def growth(setting: Setting) -> Iterator[Figure]:
-    """Measure the dashboard at every size, compared with the smallest size, without other peers."""
+    """Compare the dashboard at every larger size with the dashboard at the smallest size, without other peers."""
     smallest, *others = setting.worlds
     for world in others:
         with closing(Warehouse(world.lake, seconds=PATIENCE)) as warehouse:

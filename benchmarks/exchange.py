@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 Answered = Callable[[bytes | None], None]
-"""A callback for the bytes of a whole answer with its header; None if the server closed the connection instead."""
+"""A callback that receives a whole answer with its header, or None if the server closed the connection instead."""
 
 _RANDOM = random.Random(1)
 
@@ -68,7 +68,7 @@ class Exchange(asyncio.Protocol):
 
 
 async def connect(port: int) -> Exchange:
-    """Open a connection to a server on this machine. It is not open if the server did not accept it."""
+    """Connect to a server on this machine. The returned connection is not open if the server did not accept it."""
     exchange = Exchange()
     with contextlib.suppress(OSError):
         await asyncio.get_running_loop().create_connection(lambda: exchange, "127.0.0.1", port)
@@ -83,8 +83,8 @@ async def ask(exchange: Exchange, request: bytes) -> bytes | None:
 
 
 async def due_times(rate: float, seconds: float) -> AsyncIterator[tuple[int, float]]:
-    """Yield each request's number and scheduled time (time.perf_counter) when it is due, at `rate` requests per
-    second.
+    """Yield the number and the scheduled time (time.perf_counter) of each request when it is due, for `seconds` at
+    `rate` requests per second.
     """
     started = time.perf_counter()
     for number in range(int(rate * seconds)):

@@ -1,4 +1,4 @@
-"""Measures fairness: answers without and with a busy or hostile neighbour, and hooks next to hung hooks."""
+"""Measures fairness: response times without and with a busy or hostile neighbour, and messages while hooks hang."""
 
 import socket
 import threading
@@ -24,9 +24,9 @@ from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
 
 HOSTILE: Final = 8
-"""Number of organizations with MAX_HOOKS jobs and as many hooks, to receivers that accept but never respond."""
+"""Number of hostile organizations, each with MAX_HOOKS jobs and as many hooks to a receiver that never responds."""
 PAUSES: Final = (0, 2, 3, 3, 3, 3, 3, 3)
-"""Seconds before each message of the ninth organization: together longer than the 15 seconds of an attempt."""
+"""Seconds before each message of the ninth organization: in total more than the 15 seconds an attempt may take."""
 UNDER_WAY: Final = 64
 _LOOPBACK: Final = "127.0.0.0/8"
 
@@ -39,7 +39,7 @@ def fairness(setting: Setting) -> Iterator[Figure]:
 
 
 def _messages(setting: Setting) -> Iterator[Figure]:
-    """Measure the time from the approval of a ninth organization's job to the arrival of its message."""
+    """Measure the time from the approval of a ninth organization's job to its message, while others' hooks hang."""
     lake = Lake(setting.scratch / "fairness", create=True)
     with (
         closing(lake.manifest),
@@ -98,5 +98,5 @@ def _wait_until(is_so: Callable[[], bool]) -> None:
     given_up_at = time.monotonic() + 60
     while not is_so():
         if time.monotonic() > given_up_at:
-            raise TimeoutError(f"{UNDER_WAY} attempts were not under way within a minute")
+            raise TimeoutError(f"fewer than {UNDER_WAY} attempts were under way after a minute")
         time.sleep(0.05)

@@ -22,7 +22,7 @@ class Figure:
     most: float
     who: str = OURS
     ratio: float | None = None
-    """For a peer: ours divided by theirs, the median over pairs of runs."""
+    """For a peer: our value divided by the peer's, usually the median over pairs of runs."""
     visits: int = 0
     """Number of visits; 0 if it does not matter."""
 
@@ -44,8 +44,8 @@ def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int
 
 
 def over_runs(figures: Iterable[Figure]) -> list[Figure]:
-    """Combine the figures of several runs into one per case: medians of their medians and ratios, extremes of all
-    runs.
+    """Combine the figures of several runs into one for each case, peer and number of visits: with the medians of their
+    medians and ratios, and the extremes of all runs.
     """
     runs: dict[tuple[str, str, int], list[Figure]] = {}
     for one in figures:
@@ -65,7 +65,7 @@ def _over_runs(runs: list[Figure]) -> Figure:
 
 
 def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
-    """Measure the given functions alternately, `runs` times each, after one warm-up."""
+    """Call the functions in turn, `runs` times each after one warm-up; return their measurements by name."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):
         for name, way in ways.items():

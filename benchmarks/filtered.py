@@ -1,5 +1,5 @@
-"""Measures dashboards over HTTP filtered by one word, for which precomputed counts serve only some members: the first
-click and the next.
+"""Measures dashboards over HTTP that are filtered by one word, as the first click and as the next. Precomputed counts
+serve only some members of a filtered dashboard.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _WORDS: Final = {
     "referrer": "SELECT referrer, count(*) FROM visits_in_scope WHERE referrer IS NOT NULL GROUP BY ALL",
     "path": "SELECT path, count(*) FROM visits_in_scope WHERE path <> '' GROUP BY ALL",
 }
-"""For each filter, the query for its words and the number of visits for each word."""
+"""For each filter, the query that returns its words with their numbers of visits."""
 _RANKS: Final = (1, 10)
 _FEW: Final = 1_000_000
 
@@ -34,8 +34,8 @@ def filtered(setting: Setting) -> Iterator[Figure]:
     """Measure the dashboard filtered by the most frequent word of each kind, and by the tenth if there is one, at every
     size.
 
-    Each is measured as the first click after a server starts, and as the next click: after a dashboard of the same days
-    under another filter.
+    Each is measured as the first click after a server starts, and as the next click, after a dashboard of the same days
+    with another filter.
     """
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:
         for world in setting.worlds:

@@ -1,7 +1,7 @@
 """Plants people and machines among the visits of one day of a short-link service, since no public logs of such a
 service exist.
 
-Each fleet's name is in utm_campaign. Everything is drawn from a seed.
+people.py writes each fleet's name to utm_campaign. Everything is drawn from a seed.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _follow(random: Random, address: int, second: float, user_agent: str, code: 
 
 
 def _reads(random: Random, address: int, user_agent: str) -> Iterator[Request]:
-    """Yield a reader's requests, one after another, for one to three of the five links in a message of 09:00."""
+    """Yield a reader's requests, one after another, for one to three of the five links in a message sent at 09:00."""
     second = 9 * 3600 + random.uniform(0, 1200) + random.expovariate(1 / 5400)
     for code in random.sample(MESSAGE, random.choices([1, 2, 3], [70, 20, 10])[0]):
         yield _follow(random, address, second, user_agent, code)

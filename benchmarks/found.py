@@ -1,9 +1,9 @@
 """Measures the share of useful jobs among jobs from real logs: `uv run python -m benchmarks.found FOLDER`.
 
 FOLDER contains clones of the repositories in found_logs.tsv, as FOLDER/owner/name. Their logs are read at the commits
-listed there, and are imported, judged and searched as of the day after their last day. A reader compared each finding
-with its log: found_read.tsv records whether the owner of the site would do something about it, and names its cause.
-Findings that are not in that file are listed.
+listed there, and are imported, judged and searched for findings as of the day after their last day. A reader compared
+findings with their logs: found_read.tsv records whether the site's owner would do something about each, and its cause.
+Jobs are listed if their heaviest finding is not in that file.
 """
 
 import csv
@@ -32,8 +32,8 @@ from service.jobs.findings import Cause, causes_of
 
 HERE: Final = Path(__file__).parent
 LABELS: Final = ("useful", "doubtful", "misleading")
-"""Useful: the finding is true, and the owner would do something about it. Misleading: the finding is false, or leads
-the owner to do something that does not help."""
+"""Useful: the finding is true, and the owner would do something about it. Misleading: the finding is false, or makes
+the owner do something that does not help."""
 UNREAD: Final = "unread"
 
 
@@ -76,9 +76,9 @@ def rows_of(name: str) -> Iterator[list[str]]:
 
 
 def content_of(file: LogFile, folder: Path) -> bytes | None:
-    """Return the decompressed lines of a part of a log; None if the clone or its commit is missing.
+    """Return the decompressed lines of a part of a log; None if the clone, its commit or the file is missing.
 
-    Raises BadParameter if the file has changed.
+    Raises BadParameter if the file's SHA-256 differs from the recorded one.
     """
     clone = folder / file.repository
     if not clone.is_dir():
@@ -95,7 +95,7 @@ def causes_in(files: Mapping[LogFile, bytes], scratch: Path) -> list[Cause]:
     """Return the detectors' findings in a log as of the day after its last day, by cause."""
     with closing((lake := Lake(scratch / "lake", create=True)).manifest):
         importer = Importer(lake)
-        for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # one import is faster
+        for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # one per domain is faster
             parts = (content for file, content in files.items() if file.domain == domain)
             path = scratch / f"{number}.log"
             path.write_bytes(b"".join(parts))
@@ -142,7 +142,7 @@ def table_of(jobs: Sequence[FoundJob], logs: Sequence[str]) -> Table:
 
 
 def main(folder: Annotated[Path, typer.Argument(help="the folder of the clones")]) -> None:
-    """Print the missing logs, then a table of the jobs from all others, then the jobs that have not been read yet."""
+    """Print the missing logs, a table of the jobs from all other logs, and the jobs that have not been read yet."""
     console, files = Console(width=140), [LogFile(*row) for row in rows_of("found_logs.tsv")]
     readings = {(one.log, one.type, one.subject): one for one in (Reading(*row) for row in rows_of("found_read.tsv"))}
     jobs: list[FoundJob] = []

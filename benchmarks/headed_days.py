@@ -1,6 +1,6 @@
-"""Visitor-days from three public Caddy access logs that record TLS and request headers, as counts and facts.
+"""Visitor-days from three public Caddy access logs that record TLS and request headers, condensed to counts.
 
-headed_days.tsv.gz has rows as in days.tsv.gz (visitor_days.py), plus the headers that the visitor sent that day, and
+headed_days.tsv.gz has the columns of days.tsv.gz (visitor_days.py), plus the headers that the visitor sent that day and
 how many others on the domain sent them. One reader labelled 236 visitor-days in their context before any verdict was
 known: up to 40 from each domain of a hospital's server (2026, ten domains), 60 from a password manager behind
 Cloudflare (2023), and both visitor-days of a game in development (2026), drawn at random from the visitor-days that
@@ -29,18 +29,18 @@ _LANGUAGE: Final = {"sent": "en", "absent": ""}
 
 
 class HeadedDay(NamedTuple):
-    """A visitor-day, and which headers its requests sent; "-" means that only requests for files lacked the header."""
+    """A visitor-day, with the headers of its requests; "-" means that only requests for files lacked the header."""
 
     day: VisitorDay
     serves: bool  # whether the domain serves a page to any visitor
-    fetch: str  # sent, half (no request had them all), absent, -
+    fetch: str  # Sec-Fetch-*: sent, half (no request had all), absent, -
     fetching: int  # other visitors on the domain who sent Sec-Fetch-*, at most 3
-    language: str  # sent, absent, -
+    language: str  # Accept-Language: sent, absent, -
     speaking: int  # other visitors who sent Accept-Language, at most 3
 
 
 def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
-    """Yield the rows of the file, with networks from iporigin and hosting.toml, and optionally from the list."""
+    """Yield the rows of the file, with networks from iporigin and hosting.toml and, with `has_list`, the list."""
     for site, about, (*cells, serves, fetch, fetching, language, speaking, user_agent) in rows_of(FILE):
         day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
         yield HeadedDay(day, bool(int(serves)), fetch, int(fetching), language, int(speaking))
@@ -49,7 +49,7 @@ def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
 def lines_of(one: HeadedDay, number: int) -> Iterator[str]:
     """Yield the log lines of a visitor-day, with headers, on a separate domain. Its first request has a campaign.
 
-    If the domain serves no page, requests by other visitors are refused (403), since they were to other domains.
+    If the domain serves no page, other visitors' requests are refused (403), since they went to other domains.
     """
     for request in requests_of(one.day):
         is_own = request.visitor == 0

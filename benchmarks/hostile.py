@@ -3,7 +3,7 @@
 The file contains requests without their source address, separated by NUL. Each source has CONNECTIONS connections, or
 the given number. A connection sends the next request after each answer, and waits for a second, or the given time,
 after a refusal. If a patience in seconds is given, it hangs up on requests that take longer. The program prints "ready"
-when it begins, and after SIGTERM one line of JSON: the number of answers by status.
+when it begins, and after SIGTERM one line of JSON: the number of requests by result.
 """
 
 import asyncio

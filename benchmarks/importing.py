@@ -36,8 +36,8 @@ class Ran(NamedTuple):
 
 
 def importing(setting: Setting) -> Iterator[Figure]:
-    """Import a million lines. If the largest world has at least ten million visits, also import ten million lines
-    once, to measure memory.
+    """Import a million lines, compared with GoAccess, and a small log. If the largest world has at least MANY_LINES
+    visits, also import that many lines once.
     """
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
@@ -97,8 +97,8 @@ def _check(who: str, counted: int, lines: int) -> None:
 
 
 def run(command: list[str], until: str = "") -> Ran:
-    """Run a program to its end, or until it writes a line that contains `until`. Raises CalledProcessError if it
-    fails.
+    """Run a program to its end, or until it writes a line that contains `until`. Raises CalledProcessError if it fails,
+    or ends without such a line.
     """
     measured = [sys.executable, "-m", "benchmarks.measured", until, *command]
     return Ran(**json.loads(subprocess.run(measured, check=True, stdout=subprocess.PIPE).stdout))

@@ -30,7 +30,7 @@ _DATE: Final = re.compile(r"\[\d\d/\w{3}/\d{4}:")
 
 
 def judging(setting: Setting, lines: int = LINES, large: int = LARGE_DAY) -> Iterator[Figure]:
-    """Merge a day's files as on an open day; then, from the same state, merge and judge them as on a past day."""
+    """Compare merging a day's files as on an open day with merging and judging them as on a past day."""
     day = _lake_of_a_day(setting, lines)
     samples: dict[str, list[float]] = {OURS: [], ALONE: []}
     for _ in range(RUNS):

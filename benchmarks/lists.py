@@ -1,5 +1,5 @@
-"""Measures pages of long lists (all links if there are very many, and paths among a million addresses requested by
-scanners), and edits among few or very many links.
+"""Measures pages of long lists (500,000 links, and paths among a million that only scanners request), and edits among
+few or very many links.
 """
 
 import time
@@ -44,8 +44,8 @@ EDIT_VISITS: Final = 20_000
 
 
 def lists(setting: Setting) -> Iterator[Figure]:
-    """Measure all lists: links with a million visits, edits with few visits, and paths with the visits of each size,
-    many of them by scanners.
+    """Measure edits in lakes with few visits, pages of links in a lake with a million visits, and pages of paths at
+    every size.
     """
     yield from edits(setting.scratch / "lake-edits")
     lake = Lake(setting.kept / "lake-lists-links", create=True)
@@ -71,7 +71,7 @@ def _links(lake: Lake) -> Iterator[Figure]:
 
 
 def edits(root: Path, traffic: Path = TRAFFIC) -> Iterator[Figure]:
-    """Edit links one by one, each followed by an uncached dashboard; then measure the bytes that the edits added to the
+    """Measure single edits of links, each followed by an uncached dashboard, and the bytes that an edit adds to the
     link files.
     """
     puts = dict[int, list[float]]()
@@ -125,7 +125,7 @@ def _taken(browser: Browser, path: str) -> float:
 
 
 def _scanned(root: Path, visits: int) -> Lake:
-    """Build a lake with this many visits, of which SCANS each request a unique path."""
+    """Build a lake with this many visits; SCANS of them each request a unique path."""
     lake = Lake(root, create=True)
     land_organization(lake, ORGANIZATION, Sample(visits - SCANS, LAST_DAY, DAYS))
     land_organization(lake, ORGANIZATION, Sample(SCANS, LAST_DAY, DAYS, seed=21), change=_with_paths_of_their_own)

@@ -54,8 +54,8 @@ def intake(setting: Setting) -> Iterator[Figure]:
 
 
 def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
-    """Repeatedly write `requests` bodies, separated by NUL, to a file, and yield it each time. A body is `size` visits
-    as JSON lines; all visits are distinct.
+    """Write `requests` bodies, separated by NUL, to a file, and yield its path; repeat until the log ends. A body has
+    `size` visits as JSON lines, from lines of the log that no other body uses.
     """
     path = scratch / f"bodies-{size}"
     with log.open(encoding="utf-8") as lines:

@@ -1,7 +1,7 @@
 """A load driver: keep-alive connections that send the next request after each answer, from a separate process.
 
-Every request has a different source address, in X-Forwarded-For, and every answer must be 200. With a file of bodies,
-separated by NUL, these are posted one after another, and every answer must be 202 without rejected visits.
+Every request has a random source address, in X-Forwarded-For, and every answer must be 200. If a file of bodies,
+separated by NUL, is given, they are posted in rotation, and every answer must be 202 without rejected visits.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class _Client:
 
     def _answered(self, answer: bytes | None) -> None:
         if answer is None:
-            self._run.fail("the server closed a connection that waited for an answer.")
+            self._run.fail("the server closed a connection instead of answering.")
         else:
             self._run.answered(answer, time.perf_counter() - self._asked_at)
             self.ask()
@@ -65,7 +65,7 @@ class _Run:
         self.seconds.append(seconds)
         status = answer[9:12]
         if status != self._status or (self._status == b"202" and b'"refused":0' not in answer):
-            self.fail(f"answer {len(self.seconds)} was {answer[-200:]!r}, not {self._status.decode()}")
+            self.fail(f"answer {len(self.seconds)} must be {self._status.decode()}, all accepted: {answer[-200:]!r}")
         elif len(self.seconds) == self.expected and not self.done.done():
             self.done.set_result(None)
 

@@ -1,18 +1,18 @@
 """User agents from public access logs of 2024-26, with the number of lines and the kind of sender for each.
 
-user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines that
+user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths or referrers. Lines that
 begin with # name the repositories, their commits and their half: the rules were learned from one half, and their
-quality is reported for the other. The rules were frozen after 11 repositories had been read, and before the other 7, by
-other owners, were read; one exception (Coc Coc's `Chrome/48.2`) was learned from the latter. One log makes up two
-thirds of the learned lines. User agents that contain addresses were dropped.
+quality is reported for the other. The rules were frozen after 11 repositories had been read, but before the other 7,
+which have other owners; one rule (Coc Coc's `Chrome/48.2`) was learned from the latter. One log makes up two thirds of
+the lines that rules were learned from. User agents that contain addresses were dropped.
 
 A row is labelled by a grammar of browsers' user agents, by the package isbot or, where neither decides, by hand, from
-the requests of its clients. The author of the rules did this, so read the figures as an upper bound. Genuine browser
-user agents that scanners borrow count as people's, since only the path gives a scanner away. Until there were rules for
-them, 43 rows (976 lines) with versions that no browser ever had (releases.toml), and 81 rows (1,108 lines) with other
-user agents that no browser sends (forged.toml, and Firefox's engine), were labelled people's: the figures say nothing
-about these. 19,815 lines of media players are set aside. Before these rules, recall was 0.9845 (report, then with one
-more repository) and 0.9708 (learn).
+the requests of its clients. The author of the rules labelled the rows, so read the figures as an upper bound. Genuine
+browser user agents that scanners borrow count as people's, since only the path gives a scanner away. Until there were
+rules for them, 43 rows (976 lines) with versions that no browser ever had (releases.toml), and 81 rows (1,108 lines)
+with other user agents that no browser sends (forged.toml, and Firefox's engine), were labelled people's: the figures do
+not measure these rules. 19,815 lines of media players are set aside. Before these rules, recall was 0.9845 (report,
+then with one more repository) and 0.9708 (learn).
 """
 
 import gzip
@@ -24,7 +24,7 @@ FILE: Final = Path(__file__).parent / "user_agents.tsv.gz"
 
 
 class Logged(NamedTuple):
-    """The number of lines in a repository's logs of one year that have this user agent."""
+    """A user agent, and the number of lines with it in a repository's logs of one year."""
 
     repository: str
     half: str  # learn, report

@@ -1,7 +1,6 @@
-"""Runs a program, and prints its resource usage as JSON, with each line of its standard error and the time of that
-line.
+"""Runs a program, and prints its resource usage as JSON, with the lines of its standard error and the time of each.
 
-The first argument is a string to wait for: once the program writes a line that contains it, the program is killed. If
+The first argument is a string to wait for: once the program writes a line that contains this string, it is killed. If
 the argument is empty, the program runs to its end. This needs a separate process, since Linux attributes the parent's
 memory to the program, and the process that runs all cases grows to gigabytes.
 """

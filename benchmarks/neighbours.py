@@ -1,4 +1,4 @@
-"""Measures an organization's response times while another sends as many requests as it may, by kind of request."""
+"""Measures an organization's response times while another sends as many requests of one kind as it is allowed to."""
 
 import json
 import shutil
@@ -67,7 +67,7 @@ class Secrets:
 
 @dataclass
 class _Times:
-    """Milliseconds of the neighbour's answers, and the number of its unanswered uncached queries."""
+    """The neighbour's response times in ms, and how many of its uncached queries were refused or not answered."""
 
     cached: list[float] = field(default_factory=list)
     uncached: list[float] = field(default_factory=list)
@@ -160,8 +160,8 @@ def _days(number: int) -> str:
 
 
 def lake_of_two(setting: Setting) -> Path:
-    """Return a kept lake of two organizations, each with half of the visits. The hostile organization also has many
-    links.
+    """Return the folder of a kept lake of two organizations, each with half of the smallest size's visits. The hostile
+    organization also has LINKS links.
     """
     root = setting.kept / f"lake-neighbours-{setting.sizes[0]}"
     lake = Lake(root, create=True)
@@ -176,7 +176,7 @@ def lake_of_two(setting: Setting) -> Path:
 
 
 def secrets_of(root: Path) -> Secrets:
-    """Create keys, a session and a share in a copy of the lake with two organizations."""
+    """Create and return keys, a session and a share in a copy of the lake of two organizations."""
     lake = Lake(root)
     settle_copy(lake)
     key, hostile_key = (key_of(root, name) for name in (NEIGHBOUR, HOSTILE))

@@ -1,5 +1,5 @@
-"""Measures the dashboard: bytes and requests of a view, its rendering time, and its cold Overview compared with the
-API's answer.
+"""Measures the Overview of the dashboard: the bytes and requests of a view, its rendering time, and cold views compared
+with the API's answer.
 """
 
 import asyncio
@@ -223,7 +223,7 @@ def _cpu_milliseconds(step: Callable[[], object]) -> float:
 
 
 def _report(setting: Setting) -> Iterator[Figure]:
-    """Measure GoAccess's report on a log with as many visits as the smallest size: a single HTML file."""
+    """Measure the size of GoAccess's report, a single HTML file, on a log with as many visits as the smallest size."""
     if not shutil.which("goaccess"):
         raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
     lines = setting.sizes[0]

@@ -33,8 +33,7 @@ from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
 _BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
-"""Prefixes of the signals for which visitor-days were labelled; these days also determined the lifetimes of `outdated`.
-"""
+"""Prefixes of the signals for which visitor-days were labelled. The same visitor-days set lifetimes of `outdated`."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL
@@ -44,11 +43,11 @@ _ASKED: Final = """
 class Row(NamedTuple):
     """The label of a page view, a visitor-day or a click, and its classification."""
 
-    group: str  # its site or its fleet
+    group: str  # its site, the part of its site, or its fleet
     label: str  # machine, person, doubtful
-    landed: bool  # a person's by its log line alone
+    landed: bool  # whether its log line alone makes it a person's
     signals: int
-    seen: bool  # a person's in answers, after judging
+    seen: bool  # whether answers, after judging, count it as a person's
     peers: tuple[bool, ...] = ()  # whether each of PEERS calls it a bot's
 
 
@@ -176,8 +175,8 @@ def interval(part: int, whole: int) -> str:
 
 
 def main() -> None:
-    """Print tables for page views, visitor-days and planted fleets: machines among the rows called people, and lost
-    people.
+    """Print tables for page views, visitor-days and planted fleets: the share of machines among the rows called people,
+    and of people lost.
 
     Example: uv run python -m benchmarks.people
     """
@@ -187,7 +186,7 @@ def main() -> None:
     console.print(_shares("Page views of public logs, all sites", seen))
     console.print(_shares("Sites with files in their logs", [row for row in seen if row.group in logged]))
     console.print(_shares("Clicks of planted fleets", clicks))
-    for has_list, networks in ((False, "bundled networks"), (True, "fetched networks, too")):
+    for has_list, networks in ((False, "bundled networks"), (True, "bundled and fetched networks")):
         read_days = list(visitor_days(has_list=has_list))
         days = of_days(read_days)
         without_files = [row for row, one in zip(days, read_days, strict=True) if one.has_pages]
@@ -201,14 +200,14 @@ def main() -> None:
         console.print(_shares(f"Visitor-days, {networks}, where headers are logged", headed, headed_ways()))
     console.print(_groups("Sites", seen))
     console.print(_groups("Fleets", clicks))
-    in_bursts = _table("Clicks of visitors with four links in five seconds, by fleet", "of whom", "clicks")
+    in_bursts = _table("Clicks by visitors who open four links in five seconds", "fleet", "clicks")
     for name, count in bursts().items():
         in_bursts.add_row(name, f"{count:,}")
     console.print(in_bursts)
 
 
 def _shares(title: str, rows: Sequence[Row], called_by: dict[str, Called] | None = None) -> Table:
-    table = _table(title, "people by", "visits", "of these machines, %", "no people, %", "people lost, %")
+    table = _table(title, "called people by", "visits", "machines among them, %", "not people, %", "people lost, %")
     for name, is_called in (called_by or ways(rows)).items():
         called, *others = shares(rows, is_called)
         table.add_row(name, f"{called:,}", *others)
@@ -216,8 +215,8 @@ def _shares(title: str, rows: Sequence[Row], called_by: dict[str, Called] | None
 
 
 def _signals(title: str, rows: Sequence[Row]) -> Table:
-    table = _table(title, "signal", "of machines, %", "of people, %", "left to people", "of these machines, %")
-    found: dict[str, Called] = {"a user agent of no browser": lambda row: row.landed}
+    table = _table(title, "signal", "machines found, %", "people lost, %", "left as people", "machines among them, %")
+    found: dict[str, Called] = {"a user agent that no browser sends": lambda row: row.landed}
     for signal in (signal for signal in SIGNALS if signal.name.startswith(_BEYOND_THE_LINE)):
         found[signal.name] = lambda row, bit=signal.bit: not row.signals & bit  # type: ignore[misc]
     found |= {"all signals": lambda row: row.seen, "none": lambda _row: True}
@@ -234,7 +233,7 @@ def _taken(rows: Sequence[Row], label: str, is_called: Called) -> tuple[int, int
 
 
 def _groups(title: str, rows: Sequence[Row]) -> Table:
-    table = _table(title, "of whom", "machines", "called people", "doubtful", "called people", "people", "lost")
+    table = _table(title, "group", "machines", "called people", "doubtful", "called people", "people", "lost")
     for group in dict.fromkeys(row.group for row in rows):
         mine = [row for row in rows if row.group == group and row.landed]
         machines, doubtful, people = (

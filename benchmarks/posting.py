@@ -1,7 +1,7 @@
-"""Posts batches of live visits from a separate process, at a steady rate and at their scheduled times.
+"""Posts batches of live visits from a separate process, at a steady rate and each at its scheduled time.
 
 Bodies and keys are read from two files, separated by NUL, and are used in rotation. The program prints "ready", posts
-for the given number of seconds or until SIGTERM, and prints one line of JSON.
+for the given number of seconds or until SIGTERM, and prints one line of JSON: `seconds`, `milliseconds`, `refused`.
 """
 
 import asyncio

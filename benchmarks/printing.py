@@ -28,8 +28,8 @@ def table_of(figures: Iterable[Figure]) -> Table:
 
 
 def document_of(told: Mapping[str, Any], figures: Iterable[Figure], document: str = "") -> str:
-    """Return the document with the table in a section for its cases, which replaces an earlier section for them. Other
-    sections are kept.
+    """Return the document with the table in a section for its cases. It replaces an earlier section for the same cases;
+    other sections are kept.
 
     `told` contains the cases and the conditions of the measurement, which precede the table: `at`, `machine`,
     `versions`, `runs`, `organizations`, and in `visits` the digest for each number of visits.

@@ -1,4 +1,4 @@
-"""Measures publishing to a bucket on this machine: a lake for the first time, one more day, and while visits arrive.
+"""Measures publishing to a bucket on this machine: a whole lake, one more day, and visits as they arrive.
 
 `uv run --group cluster --group publish python -m benchmarks --visits 20000000 --only publish`
 """
@@ -74,7 +74,7 @@ def _published(world: World, root: Path, bucket: Any) -> Iterator[Figure]:  # no
 
 
 def _plain_puts(lake: Lake, name: str) -> float:
-    """Return the seconds that it takes to put the same files into the bucket, and nothing else."""
+    """Return the seconds that merely putting the same files into the bucket takes."""
     target = open_target(name)
     files = [lake.root / file.path for file in lake.manifest.files.live(ORGANIZATION)]
 

@@ -22,12 +22,12 @@ RATE: Final = 200
 CONNECTIONS: Final = 40
 """Number of connections, all opened at the start and kept open, as by a proxy; a request waits for a free one."""
 MOST_SECONDS: Final = 30
-"""Seconds after which a request without an answer ends the measurement."""
+"""Seconds for which a request is repeated if its connection is lost; then the measurement fails."""
 HEALTH: Final = "/healthz"
-"""The path requested once a second in place of another: its answer needs a query, and is not cached."""
+"""The path that is requested once a second instead of the next path. Its answer needs a query, and is not cached."""
 
 Times = dict[str, list[float]]
-"""Response times in milliseconds by path, and under "late" the delays of requests behind their schedule."""
+"""Response times in milliseconds by path, and under "late" the milliseconds by which requests were sent late."""
 
 
 class _Asker:
@@ -37,7 +37,7 @@ class _Asker:
         self._opened: list[Exchange] = []
 
     async def warm_up(self) -> None:
-        """Open the connections, and request each path until it is answered."""
+        """Open the connections, and request each path once. Raises RuntimeError unless its status is 200."""
         for _ in range(CONNECTIONS):
             self._free.put_nowait(await self._connect())
         for path in dict.fromkeys(self._paths):

@@ -5,16 +5,16 @@ The visits are for all organizations of the largest world, in proportion to thei
 them, serve them and send small requests. The server has just started, so if FIRST_HOUR of service/jobs/daily.py has
 passed, it also detects the jobs of all organizations; before that hour, it detects none.
 
-Tried, but not built. Counting an open day when visits are stored: dashboards take an eighth to a fourteenth of the
-processor time, but files take 2.5 to 4.8 times the bytes and 9 to 18 times the work to write. One file per month: a
-link's visits take an eighth of the time, but retention, erasure, reclassification, manifest and rollups all assume one
-file per day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all threads: 20 MB less, but
-dashboards take a seventh longer where threads share a heap. Returning the free memory of heaps every five seconds: 2 to
-25 MB less. A lower limit for the memory in which a merge sorts: erasures exceed it; sorting in ranges helped instead.
-Keeping the counts of today until a file of today is added: a dashboard takes 86 ms instead of 131 on an idle server,
-but here a file is added every five seconds, and other dashboards take up to a fifth longer. Maintenance at the lower
-priority of queries: with four other busy programs, visits wait 1.1 instead of 0.35 s to be acknowledged, and three
-times as many are without a file.
+Some changes were tried, but not made. Counting an open day when visits are stored: dashboards take an eighth to a
+fourteenth of the processor time, but files take 2.5 to 4.8 times the bytes and 9 to 18 times the work to write. One
+file per month: reading a link's visits takes an eighth of the time, but retention, erasure, reclassification, manifest
+and rollups all assume one file per day. Smaller row groups: 0.73 of the time at 1.29 of the bytes. Two heaps for all
+threads: 20 MB less, but dashboards take a seventh longer where threads share a heap. Returning the free memory of heaps
+every five seconds: 2 to 25 MB less. A lower limit for the memory in which a merge sorts: erasures exceed it; sorting in
+ranges helped instead. Keeping the counts of today until a file of today is added: a dashboard takes 86 ms instead of
+131 on an idle server, but here a file is added every five seconds, and other dashboards take up to a fifth longer.
+Maintenance at the lower priority that queries have: with four other busy programs, visits wait 1.1 instead of 0.35 s to
+be acknowledged, and three times as many are without a file.
 """
 
 import json
@@ -53,15 +53,15 @@ VISITS_PER_SECOND: Final = 10_000
 BODIES: Final = 300
 """Number of different batches, which are posted in rotation."""
 KEYS: Final = 1_000
-"""Number of API keys, drawn by the organizations' shares, that batches use in rotation."""
+"""Number of API keys that batches use in rotation, drawn in proportion to the organizations' visits."""
 IDLE_QUESTIONS: Final = 10
 ASK_EVERY_SECONDS: Final = 3.0
 PROGRESS_EVERY: Final = 10
 """Number of queries between two progress lines."""
 UNCOUNTED: Final = 20
-"""Number of other organizations that lose their rollups at the start, so that days are counted."""
+"""Number of other organizations that lose their rollups at the start, so that the server has months to count."""
 LARGE_DAY: Final = 20_000_000
-"""Number of visits on a past day, which the server merges and judges during the run; only in a world with as many
+"""Number of visits on a past day that the server merges and judges during the run; only in worlds with at least as many
 visits."""
 _LARGE: Final = "large-day"  # its organization
 _PARTS: Final = 50
@@ -211,7 +211,7 @@ class _Watch:
         )
 
     def _most_files(self) -> float:
-        """Return how many files of today the organization with the most such files has."""
+        """Return the largest number of files that an organization has for today."""
         return self._number(
             "SELECT coalesce(max(files), 0) FROM (SELECT count(*) AS files FROM files "
             "WHERE deletable_at IS NULL AND day = date('now') GROUP BY organization)"
@@ -227,14 +227,14 @@ class _Watch:
 
 
 def _land_large_day(lake: Lake) -> None:
-    """Land LARGE_DAY visits on one day, for a separate organization."""
+    """Land about LARGE_DAY visits on one day, for a separate organization."""
     for number in range(_PARTS):
         land_organization(lake, _LARGE, Sample(LARGE_DAY // _PARTS + number, LAST_DAY, 1))
 
 
 def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
-    """Return the keys to rotate through when posting, drawn by the organizations' shares; the queried organization's
-    key comes first.
+    """Return KEYS keys for posting, the queried organization's first, the others drawn in proportion to the
+    organizations' visits.
     """
     share = shares(world.visits, setting.organizations)
     with closing(ControlDatabase(lake)) as control:

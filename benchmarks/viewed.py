@@ -14,14 +14,14 @@ of paths; or if several unrelated user agents come from one address within minut
 load dozens, with one more sign (a forged referrer, one user agent from many addresses with a page each, a cloud's
 network, an old browser). The others are doubtful and stay in the denominator. Views that a later rule for single lines
 recognizes are left out. isbot 5.2.3, Matomo's list of bots (device_detector 6.5.1) and GoAccess 1.7 classified the same
-user agents once: of the 742 views, isbot calls one a bot's, and the others none.
+user agents once: of the 742 views, isbot calls one a bot's; the other two call none.
 
 The networks come from iporigin 1.1.2 and hosting.toml. They were added later, from the address in the log that had the
 same user agent and status, and nearly the same number of files and duration, on one day. The 163 views without such an
 address, or with several on different networks, count as views from no hosting network. Some providers in hosting.toml
-were chosen because they visited two of eight of these sites (a, c, e, g, i, k, n, p).
+were chosen because they visited two of eight sites here (a, c, e, g, i, k, n, p).
 
-Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, 42 % of the views left by the rules
+Before the thresholds of `outdated`, `errors` and `stale` were chosen on these logs, 42 % of the views left as people's
 were machines', and 10.6 % of people were lost: nearly all of these were developers of a site that showed its debug bar,
 a developer whose pages named missing images, and phones with browsers that are updated late.
 """

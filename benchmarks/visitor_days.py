@@ -4,9 +4,10 @@ days.tsv.gz has one row per visitor-day (an address with a user agent on one day
 the visitor, the user agent and the domain on that day, without addresses, paths or referrers. Lines that begin with #
 name the repositories, and whether the rules were chosen on them. None of the sites is in people.tsv.gz.
 
-The visitor-days of the five later sites were read while the other 17 sites (by then, both halves had been seen) were
-searched for user agents that no browser sends. They were measured once the list of these user agents was final. For the
-later sites, lines from addresses of content delivery networks are left out, since they do not identify a visitor.
+The visitor-days of the five later sites were read while the other 17 sites (both halves had been seen by then) were
+searched for user agents that no browser sends. These visitor-days were measured once the list of user agents was final.
+For the later sites, lines from addresses of content delivery networks are left out, since they do not identify a
+visitor.
 
 Up to 30 from each site were drawn at random from the 2,493 that were classified as people's before there were signals
 of networks, and one reader labelled each in its context by criteria that were written down beforehand. A person loads
@@ -61,7 +62,7 @@ class VisitorDay(NamedTuple):
 
     @property
     def has_pages(self) -> bool:
-        """Whether any of its requests counts if files are set aside."""
+        """True if any of its requests counts when files are set aside."""
         return bool(self.served or self.refused or self.redirects or self.clicks)
 
 
@@ -85,7 +86,7 @@ class Request(NamedTuple):
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """Yield the rows of the file, with networks from iporigin and hosting.toml, and optionally from the list."""
+    """Yield the rows of the file, with networks from iporigin and hosting.toml and, with `has_list`, the list."""
     for site, about, cells in rows_of(FILE):
         yield of_cells(site, about, cells, has_list=has_list)
 
@@ -109,7 +110,7 @@ def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
 
 
 def requests_of(one: VisitorDay) -> Iterator[Request]:
-    """Yield the requests of a visitor-day, and of all others on its domain."""
+    """Yield the requests of a visitor-day, and those of all other visitors on its domain."""
     own = [(f"/served/{n}", 200) for n in range(one.served)] + [(f"/refused/{n}", 403) for n in range(one.refused)]
     own += [(f"/moved/{n}", 301) for n in range(one.redirects)] + [(f"/link{n}", 302) for n in range(one.clicks)]
     own += [(f"/{n}.png", 200) for n in range(one.parts)] + [(f"/favicon.ico?{n}", 200) for n in range(one.icons)]

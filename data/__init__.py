@@ -1,6 +1,6 @@
 """Floor 0: defines visits, classifies them and stores them. The names imported here are its public names.
 
-Everything else is imported from its module, such as data.ingest.importer, since loading the rules takes time.
+Import everything else from its own module, such as data.ingest.importer, since loading the rules takes time.
 """
 
 from data.errors import BadInput, LakeDamaged, OutdatedManifest, TrafficError

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the amount done so far and the total, in a unit of the operation, such as bytes or partitions."""
+"""Called with the amount done so far and the total, in the operation's own unit, such as bytes or partitions."""
 
 
 def ignore_progress(_done: int, _total: int) -> None:

@@ -3,7 +3,7 @@
 SIGNALS are evidence against a visit, REQUEST_FACTS record facts about its request, and REASONS_ASIDE are reasons for
 setting it aside. Files store observations; answers interpret them by the masks below, and `signed` is the only request
 fact that answers use. SQL gets its bits and masks from here: as parameters in data/ingest and data/tasks, as macros and
-a table in queries/prelude. data/tasks/judging.py judges past days, also by facts.
+a table in queries/prelude. data/tasks/judging.py judges past days, and uses facts for that, too.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -23,7 +23,7 @@ class Signal(NamedTuple):
     bit: int
     set_at: Literal["landing", "judging"]
     convicts: bool
-    """Whether a visit that looks human counts as a bot in disguise if it has this signal (`unfollowed` alone: as a
+    """True if a visit that looks human counts as a bot in disguise when it has this signal (`unfollowed` alone: as a
     prefetch)."""
     meaning: str
 
@@ -154,13 +154,13 @@ REASONS_ASIDE: Final = (
     Signal("own_rule", 1 << 29, "landing", convicts=False, meaning="the owner excluded its user agent or path"),
 )  # fmt: skip
 """Reasons for setting a visit aside: it is stored and judged, but not counted. Requests for files are set aside only if
-the owner chooses so."""
+the owner chooses to."""
 
 _ALL: Final = (*SIGNALS, *REQUEST_FACTS, *REASONS_ASIDE)
 BITS: Final = {signal.name: signal.bit for signal in _ALL}
 FACTS: Final = sum(fact.bit for fact in REQUEST_FACTS)
 HEADERS: Final = sum(BITS[name] for name in ("fetch_absent", "fetch_sent", "language_absent", "language_sent"))
-"""The mask of facts that each show that headers used for judging were logged."""
+"""The mask of facts about headers. Any one of these facts shows that the log records headers used for judging."""
 NETWORKS: Final = 1 << 62
 """A fact about a file: the networks of addresses were looked up when its visits landed, which version 1.0.0 did not do.
 """

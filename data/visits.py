@@ -57,7 +57,7 @@ class Column(NamedTuple):
     since: int = 1
     """The first schema version with this column. In files of earlier versions it is null."""
     has_statistics: bool = False
-    """Whether files store the minimum and maximum of each row group, which queries use to skip row groups."""
+    """True if files store the minimum and maximum of each row group, which queries use to skip row groups."""
 
 
 _TEXT: Final = pa.string()

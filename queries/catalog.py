@@ -2,7 +2,7 @@
 
 The name is also the file name of the template, part of the cache key and, for an endpoint, the route. To add an
 endpoint, add its template and one entry here. The description of a report is the comment at the top of its template, if
-it has one.
+it has a template.
 """
 
 from dataclasses import dataclass

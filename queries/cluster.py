@@ -87,7 +87,7 @@ class Cluster:
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """Return the snapshot as Warehouse does, but return a snapshot for the cluster unchanged."""
+        """Share visits as Warehouse does; a ClusterSnapshot is returned unchanged."""
         if isinstance(snapshot, ClusterSnapshot):
             return snapshot
         return self._warehouse.with_shared_visits(snapshot, entries, cancelled)
@@ -122,7 +122,7 @@ class Cluster:
         return self._table(entry, snapshot)
 
     def takes(self, visits: int) -> bool:
-        """Return whether the cluster runs queries that would read this many visits, and counts them for rollups."""
+        """Return whether the cluster, not this machine, reads this many visits for a query or a rollup."""
         return visits >= self._options.from_visits
 
     def rollup_rows(self, relation: str, snapshot: ClusterSnapshot, cancelled: threading.Event) -> pa.Table:

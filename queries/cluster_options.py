@@ -31,6 +31,6 @@ class ClusterTimeout(QueryTimeout):
 
 
 class ClusterUnavailable(TrafficError):
-    """The cluster or the published lake cannot be used, the cluster does not respond or was lost during a query, or too
-    many rows are not published yet. A retry may work.
+    """The cluster or the published lake cannot be used, for example because the cluster does not respond, its session
+    was lost, or too many rows are not published yet. A retry may work.
     """

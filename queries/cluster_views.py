@@ -25,7 +25,7 @@ _SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_sour
 
 
 def make_views(session: ClusterSession, snapshot: ClusterSnapshot, sources: ClusterSources) -> None:
-    """Define a snapshot's views over its visits and links."""
+    """Define the views that compiled queries read (compiler.INPUTS) for a snapshot."""
     (owner,) = {file.organization for file in snapshot.landed} or {""}  # only one per query
     local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
     day = local_time.cast("date")

@@ -15,7 +15,7 @@ from queries.fields import Field, as_nullable
 from queries.prelude import sql_text
 
 FOLDER: Final = "folder"
-"""A placeholder for the first folder of the path, among the columns that name a cause."""
+"""A name in `JobKind.cause` that means the first folder of the path instead of a column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class JobKind:
     subject: tuple[str, ...]  # the columns that name the subject of a job
     title: str
     """The title of a job. {where} is replaced by the job's link or domain, and {domain} by its domain."""
-    summary: str  # two sentences; may also contain {days} and sums of its findings' columns
+    summary: str  # one or two sentences; may also contain {days} and sums of its findings' columns
     action_id: str
     action_label: str
     implementation_type: Literal["patch", "edge_page", "manual"] = "patch"
@@ -72,13 +72,13 @@ class JobKind:
 
 @dataclass(frozen=True, kw_only=True)
 class Detector(JobKind):
-    """Finds jobs of one type. Its SQL returns a row for each finding, one per subject, the heaviest first."""
+    """Finds jobs of one type. Its SQL returns a row for each finding, one per subject, in order of importance."""
 
     fields: tuple[Field, ...]  # the columns of a finding, after its domain
     fetches: str = "agent_fetches"  # the column that counts requests, for the weight of a finding
     people: str | None = None  # the column that counts people; each person weighs as much as ten requests
     compares_days: bool = False
-    """Whether it compares days with each other: if a log is missing, its day would look like a day without visits."""
+    """Whether it compares days with each other, so that a missing log would look like a drop in visits."""
     only: tuple[str, bool] | None = None
     """If two types share an SQL file, the column and the value that select this type's rows; None: all rows."""
 
@@ -89,7 +89,7 @@ class Detector(JobKind):
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """The SQL's reasons for leaving out a subject, in order."""
+        """The reasons in its SQL for leaving out a subject, in order."""
         sql = template(self.entry.name)
         shared = sql_text("prelude/7_jobs") if "erring_paths" in sql else ""
         return tuple(dict.fromkeys(_REASON.findall(shared + sql)))
@@ -135,7 +135,7 @@ _ALL: Final = (
         type="invented_link",
         cause=(),  # each address has its own target
         title="AI products send people to a made-up page on {where}",
-        summary=_REQUESTED_BY_AI + "no request ever got a status below 400. The address was probably made up.",
+        summary=_REQUESTED_BY_AI + "no request on these days got a status below 400. The address was probably made up.",
         only=("is_invented", True),
     ),
     Detector(
@@ -154,8 +154,8 @@ _ALL: Final = (
             f.PERCENTAGE, f.STATUSES, f.VERIFIED, f.AUDIENCE, f.VISITORS, *_SEEN,
         ),
         title="AI agent refused on {domain}",
-        summary="From {days}, {refused} of {agent_fetches} requests were refused; {asked_to_pay} of these asked for "
-        "payment (402).",
+        summary="From {days}, {refused} of {agent_fetches} requests were refused, {asked_to_pay} of them with a "
+        "demand for payment (402).",
         action_id="allow_agent", action_label="Allow the agent",
         fetches="refused", counts_refusals=True,
     ),
@@ -216,7 +216,7 @@ _ALL: Final = (
         type="refused_people", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         fields=(f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.REFUSED_PEOPLE, f.PERCENTAGE, f.STATUSES, *_DETAILS),
         title="People refused on {where}",
-        summary="From {days}, {refused} of {visits} requests by people who got other pages on the same day were "
+        summary="From {days}, people who got a page of the site on the same day made {visits} requests; {refused} were "
         "answered with 403 or 429, or abandoned (499). A firewall, rate limit or missing permission may be the cause.",
         action_id="allow_people", action_label="Find out what refuses people",
         implementation_type="manual", fetches="refused", counts_refusals=True,
@@ -254,8 +254,8 @@ _ALL: Final = (
         type="login_attack", subject=("domain", "path"), cause=("domain",), untrusted=("path", "top_agent"),
         fields=(f.PATH, f.VISITS, *_WHO, *_SEEN),
         title="Login attacked on {domain}",
-        summary="From {days}, programs or single visitors tried to log in {visits} times, at least 100 times a day. "
-        "Limit how often an address may try, or block the login from outside.",
+        summary="From {days}, programs or single visitors tried to log in {visits} times, on days with at least "
+        "100 attempts. Limit how often an address may try, or block the login from outside.",
         action_id="limit_logins", action_label="Limit login attempts per address, or block the login from outside",
         implementation_type="manual", fetches="visits",
     ),

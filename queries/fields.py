@@ -68,18 +68,16 @@ UNIDENTIFIED_PEOPLE_VISITS = Field(
     COUNT,
     "requests by people, including AI referrals, without a client address; people_visitors leaves them out",
 )
-SIGNAL = Field("signal", TEXT, "total, or what the visits on a day showed: " + ", ".join(one.name for one in SIGNALS))
+SIGNAL = Field("signal", TEXT, "total, or the name of a signal: " + ", ".join(one.name for one in SIGNALS))
 STORED = Field("stored", COUNT, "all stored requests, including those that are not counted")
 FILES = Field("files", COUNT, "of these, requests for files, which are counted unless files are set aside")
 OWN = Field("own", COUNT, "of these, visits that are not counted because the owner excludes them")
 DISGUISED = Field(
     "disguised",
     COUNT,
-    "of these, requests with a browser's user agent that count as a bot's since their day was judged",
+    "of these, requests with a browser's user agent that were judged to be a bot's",
 )
-LOADED_AHEAD = Field(
-    "loaded_ahead", COUNT, "of these, requests for pages that a browser prefetched but that were never opened"
-)
+LOADED_AHEAD = Field("loaded_ahead", COUNT, "of these, a browser's requests to prefetch pages that were never opened")
 REASON = Field(
     "reason",
     TEXT,
@@ -98,14 +96,16 @@ AI_SOURCE = Field("ai_source", TEXT, "AI platform; the same label for its fetche
 AGENT_FETCHES = Field("agent_fetches", COUNT, "requests made by the platform's own agents")
 AI_REFERRALS = Field("ai_referrals", COUNT, "requests by people who were referred by the platform")
 BOT_CATEGORY = Field("bot_category", TEXT, "one of the seven categories")
-CONFIDENCE = Field("confidence", TEXT, "confidence of the classification: verified, high, medium, low or contradicted")
+CONFIDENCE = Field(
+    "confidence", TEXT, "confidence of the classification: verified, high, medium, low, contradicted or unknown"
+)
 COUNTRY = Field("country", TEXT, "ISO 3166-1 alpha-2 code, or unknown")
 COUNTRY_NAME = Field("country_name", TEXT, "English name of the country")
 DATE = Field("date", DAY, "day in the organization's time zone")
 MONTH = Field("month", DAY, "first day of the month")
 DAY_NAME = Field("day_name", TEXT, "Monday to Sunday")
 DAY_OF_WEEK = Field("day_of_week", COUNT, "1 is Monday, 7 is Sunday")
-DEVICE_TYPE = Field("device_type", TEXT, "desktop, mobile, tablet or bot")
+DEVICE_TYPE = Field("device_type", TEXT, "desktop, mobile, tablet, bot or unknown")
 DOMAIN = Field("domain", TEXT, "requested domain")
 NAMED_SUBJECT = Field("subject", TEXT, "agent or referrer")
 NAME = Field("name", TEXT, "the agent, or the referring host")
@@ -126,7 +126,7 @@ CHANGE_PERCENTAGE = Field(
 DETECTION_METHOD = Field(
     "detection_method",
     TEXT,
-    "ip_range, signature, user_agent, referrer, utm, path, heuristic, edge, header or behaviour",
+    "ip_range, signature, user_agent, referrer, utm, path, heuristic, edge, header, behaviour or unknown",
 )
 SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
@@ -175,15 +175,15 @@ DAYS_IN_RANGE = Field("days_in_range", COUNT, "number of matching days in the ra
 RANK = Field("rank", COUNT, "1 is the busiest")
 PERIOD = Field("period", TEXT, "weekday or weekend")
 DAYS = Field("days", COUNT, "number of matching days in the range")
-UTM_SOURCE = Field("utm_source", TEXT, "utm_source of the campaign, or (other)")
-UTM_MEDIUM = Field("utm_medium", TEXT, "utm_medium of the campaign, or (other)")
-UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, or (other)")
+UTM_SOURCE = Field("utm_source", TEXT, "utm_source of the campaign, unknown or (other)")
+UTM_MEDIUM = Field("utm_medium", TEXT, "utm_medium of the campaign, unknown or (other)")
+UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, unknown or (other)")
 REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all hosts without a separate row")
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, internal, search, ai, social, email, other or (other)")
 REFERRER_SOURCE = Field("source", TEXT, "name shared by the hosts of one service, such as Google; otherwise the host")
 LINKS_FOUND = Field("links_found", COUNT, "number of links in the whole list; an answer may contain only some of them")
 SHORT_CODES = Field("short_codes", COUNT, "distinct requested links; for (other), the sum over its domains")
-AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
+AGENT = Field("agent", TEXT, "product token found in the user agent, unknown or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
 ERRORS_4XX = Field("errors_4xx", COUNT, "requests answered with 400 to 499")
 ERRORS_5XX = Field("errors_5xx", COUNT, "requests answered with 500 to 599")
@@ -205,7 +205,7 @@ OLDEST_AGE_SECONDS = Field("oldest_age_seconds", COUNT, "age of the oldest cache
 PATH = Field("path", TEXT, "requested path, without the query string")
 PATH_TEMPLATE = Field("path", TEXT, "requested path, in which * stands for any number, UUID, hash or long token")
 TOP_PATHS = Field("top_paths", LIST, "the three paths with the most of these requests")
-TOP_AGENT = Field("top_agent", TEXT, "agent with the most of these requests, or the whole user agent of a browser")
+TOP_AGENT = Field("top_agent", TEXT, "agent that made the most of these requests, or a browser's whole user agent")
 TOP_SHARE = Field("top_share", NUMBER, "share of these requests that top_agent made, 0 to 100")
 VISITORS = Field("visitors", COUNT, "distinct visitor hashes of these requests, which change daily; 0: unavailable")
 AUDIENCE = Field("audience", TEXT, "who made most of these requests: people, AI, search (crawlers) or other (bots)")
@@ -215,10 +215,10 @@ REFERRED = Field("referred", COUNT, "of these, requests that followed a link, ac
 IS_CATCH_ALL = Field("is_catch_all", FLAG, "whether at least three such paths got answers of the same size")
 ANSWERED = Field("answered", COUNT, "requests answered with 200 to 299")
 PROBED_PATHS = Field("paths", COUNT, "distinct paths that were answered")
-ANSWER_SIZE = Field("bytes_sent", COUNT, "size of the largest answer", nullable=True)
+ANSWER_SIZE = Field("bytes_sent", COUNT, "size of the largest answer in bytes", nullable=True)
 WHOLE = Field("whole", COUNT, "all requests to the domain on these days")
 FAILED = Field("refused_or_failed", COUNT, "of these, requests answered with 400 or above")
-IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path that never existed")
+IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path without a link or any answer below 400")
 VERIFIED = Field("verified", COUNT, "of these, requests from the published addresses of the agent's operator")
 SIGNED = Field("signed", COUNT, "of these, requests that named their agent in a signature but are not verified")
 DAYS_SEEN = Field("days", COUNT, "days with such requests")
@@ -228,7 +228,7 @@ REFUSED_PEOPLE = Field("refused", COUNT, "requests by people that were answered 
 STATUS = Field("status", TEXT, "HTTP status of the answers, or unknown")
 STATUSES = Field("statuses", TEXT, "HTTP statuses of the refusals, separated by commas")
 PROBES = Field("probes", COUNT, "requests for paths that only vulnerability scanners request")
-NO_AGENT = Field("no_agent", COUNT, "of these, other requests without a user agent")
+NO_AGENT = Field("no_agent", COUNT, "of these, requests without a user agent that have none of the other reasons")
 ERRORS = Field("errors", COUNT, "requests answered with 500 to 599")
 PEOPLE = Field("people", COUNT, "of these, requests by people, including AI referrals")
 REFERRALS_BEFORE = Field("referrals_before", COUNT, "visits by people who were sent in the first 14 of the 28 days")
@@ -240,4 +240,4 @@ TRAINING_FETCHES = Field("training_fetches", COUNT, "requests by the operator's 
 SUBJECT_NUMBER = Field("number", COUNT, "number of the subject among the subjects measured together")
 SIMILARITY = Field("similarity", NUMBER, "Jaro-Winkler similarity of two paths, 0.9 to 1")
 ON_DAY = Field("day", DAY, "day on which the events and visits happened")
-EVENTS = Field("events", COUNT, "of these visits, those that the job is about")
+EVENTS = Field("events", COUNT, "the events that the job is about, such as requests that failed")

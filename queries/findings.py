@@ -50,7 +50,7 @@ def detect(
     explain: Sequence[str] = (),
     shared: Snapshot | None = None,
 ) -> list[Finding]:
-    """Return the findings in the 28 complete days before `as_of`: the heaviest first, at most 100.
+    """Return the findings in the 28 complete days before `as_of`: at most 100, in the order of the detector's SQL.
 
     Days that have not been judged are left out, unless behaviour is switched off. `cancelled` is passed to
     `Engine.answer`. With `explain`, only conditions with these reasons must be met; with ("",), none must be met, so
@@ -82,9 +82,9 @@ def detect(
 def left_out(
     engine: Engine, detector: Detector, organization: str, as_of: date, shared: Snapshot | None = None
 ) -> list[tuple[Finding, str]]:
-    """Return the subjects that a detector considers but leaves out, heaviest first, each with the reason.
+    """Return the subjects that a detector considers but leaves out, in the order of its SQL, each with the reason.
 
-    The reason names the first unmet condition, in the order of the SQL. At most 100 subjects are considered. Not
+    The reason names the first unmet condition. At most 100 subjects are considered. Not
     supported on a cluster. Raises the exceptions of `detect`.
     """
     asked: list[str] = [""]

@@ -11,8 +11,8 @@ _FILE: Final = re.compile(FILE_PATTERN)
 
 
 def empty_scope_hint(lake: Lake, scope: Scope, names: str = "start_date and end_date") -> str:
-    """Return the result of file_hint if the scope's days have visits; otherwise a sentence with the first and last day
-    that have visits.
+    """Return the result of file_hint if the scope's days have visits; otherwise a sentence that says which days have
+    visits, if any.
 
     `names` are the caller's parameters for the days.
     """

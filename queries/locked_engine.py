@@ -23,7 +23,7 @@ QUERY_TIMEOUT_SECONDS: Final = 10.0
 MAX_IDLE_CURSORS: Final = 4
 """Maximum number of idle cursors that wait for the next query of their snapshot; the oldest is closed first."""
 MAX_SPILL: Final = "4GB"
-"""Maximum disk space to which the queries of an engine spill: about as much as a disk writes within the timeout."""
+"""Maximum disk space for what an engine's queries spill: about as much as a disk writes within the timeout."""
 
 _DENIED_FILE: Final = re.compile(r'Cannot access file "([^"]+)"')
 
@@ -198,9 +198,8 @@ class LockedEngine:
         return QueryFailed(message)
 
     def _new(self) -> duckdb.DuckDBPyConnection:
-        """Return an engine that can only read the given folders, with its limits set and its configuration locked.
-
-        The engine can also read the folder that it spills into.
+        """Return an engine with its limits set and its configuration locked. It can only read the folders in
+        `_readable` and the folder that it spills into.
         """
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")

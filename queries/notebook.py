@@ -74,13 +74,13 @@ class Reader:
 
     def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
         """Return the report `name` as an Arrow table, which has its columns even without rows. The names are the keys
-        of queries.ENTRIES; most are routes, such as GET /analytics/devices.
+        of queries.ENTRIES; many are also routes, such as GET /analytics/devices.
 
         The parameters are the API's (queries.PARAMETERS); the default is the last 30 days. Days may be given as dates
         or strings. An answer with several parts is a dict of tables by part; a part may also be such a dict. Raises
-        BadInput for an unknown name, organization or parameter, InvalidParameter for an invalid value, and the
-        exceptions of take_snapshot and Warehouse.answer. Warns if the days have no visits at all, or if `path` is the
-        path of a file and files are set aside.
+        BadInput for an unknown name, organization or parameter or if only one of the two days is given,
+        InvalidParameter for an invalid value, and the exceptions of take_snapshot and Warehouse.answer. Warns if the
+        days have no visits at all, or if `path` is the path of a file and files are set aside.
         """
         if name not in ENTRIES:
             raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")

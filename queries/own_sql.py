@@ -1,4 +1,4 @@
-"""Runs SELECTs, written by users or other programs, on the data of one organization.
+"""Runs the SELECTs of users and other programs on the data of one organization.
 
 All SQL that is not part of this package (from a command, a notebook, an assistant's tool) runs here.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 OWN_SQL_MEMORY: Final = "300MB"
 _START_SECONDS: Final = 60.0
 _KILLED_AFTER: Final = 1.0
-"""Seconds from a query's time limit, at which the engine tries to stop it, until its process is killed."""
+"""Seconds after a query's time limit at which its process is killed, if the engine could not stop the query."""
 
 
 class Rows(NamedTuple):

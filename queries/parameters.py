@@ -57,7 +57,7 @@ def _domain(value: str) -> str:
 
 
 def _one_of(name: str, meanings: Mapping[str, str], value: str) -> str:
-    """Return the meaning of a case-insensitive value. Raises InvalidParameter, with this name, if it has none."""
+    """Return the meaning of a value, ignoring its case. Raises InvalidParameter for `name` if the value is unknown."""
     if value.lower() not in meanings:
         problem = f"has the unknown value {_quote(value)}"
         raise InvalidParameter(name, problem, f"Use one of {', '.join(meanings)}.")
@@ -91,7 +91,7 @@ class Parameter:
     form: str = "upper and lower case are distinguished"
     """A clause about the form of valid values, which ends the hint about a value that no visit has."""
     links_unknown: bool = True
-    """Whether a row "unknown" on a page links to the visits without this value; False if most visits have none."""
+    """Whether an "unknown" row on a page links to the visits without this value; False if most visits have none."""
 
     @property
     def takes_any(self) -> bool:
@@ -110,7 +110,7 @@ _ROWS: Final = (
         schema={**_TEXT, "enum": list(RANGES), "default": DEFAULT_RANGE},
     ),
     Parameter("start_date", "days", "first day, YYYY-MM-DD or RFC 3339; ignored without a last day"),
-    Parameter("end_date", "days", "last day (inclusive), like the first; future days are capped at today"),
+    Parameter("end_date", "days", "last day (inclusive), in the same formats; a future day counts as today"),
     Parameter(
         "domain", "filter", "only visits to this domain, or unknown", "Domain", _domain,
         form="a domain has no scheme and no path, such as go.example.com",
@@ -131,7 +131,7 @@ _ROWS: Final = (
     ),
     Parameter(
         "traffic_type", "filter",
-        f"bot-traffic only: this category or group, case-insensitive: {', '.join(TRAFFIC_TYPES)}",
+        f"only this category or group (bot-traffic, paths, statuses); in any case: {', '.join(TRAFFIC_TYPES)}",
         "Traffic type", partial(_one_of, "traffic_type", TRAFFIC_TYPES),
     ),
     Parameter(
@@ -181,7 +181,7 @@ RESOLVED: Final = frozenset(("target_url", "tag"))
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """Return the parameters that `entry` accepts from pairs of name and value, without empty values.
+    """Select, from pairs of name and value, the parameters that `entry` accepts; empty values are dropped.
 
     Raises InvalidParameter if an accepted parameter is given twice or is too long.
     """
@@ -240,7 +240,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
             remedy = "Use a day on or before end_date and today."
             raise InvalidParameter("start_date", f"is after the last day, {end}", remedy)
         if (end - start).days >= MAX_DAYS:
-            raise InvalidParameter("start_date", "is too far back", f"Ask for at most {MAX_DAYS:,} days.")
+            raise InvalidParameter("start_date", "is too far before the last day", f"Use at most {MAX_DAYS:,} days.")
     elif length := RANGES.get(query.get("range", DEFAULT_RANGE)):
         start, end = today - timedelta(days=length - 1), today
     else:
@@ -257,7 +257,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 
 
 def _links_with_tag(tag: str, links: IndexedLinks) -> str:
-    """Return the links with a tag, in the form of Scope.tag. Raises InvalidParameter if too many links have it."""
+    """Return the links with a tag, as Scope.tag lists them. Raises InvalidParameter if too many links have it."""
     words, found = links.with_tag(tag)
     if found > MAX_TAGGED:
         remedy = f"Use a tag with at most {MAX_TAGGED:,} links."
@@ -266,7 +266,7 @@ def _links_with_tag(tag: str, links: IndexedLinks) -> str:
 
 
 def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
-    """Return the day in a parameter's value; a time is converted to the time zone. Raises InvalidParameter."""
+    """Return the day that a value names; a time is converted to the zone from `zone`. Raises InvalidParameter."""
     try:
         if _DAY.fullmatch(value):
             return date.fromisoformat(value)

@@ -110,8 +110,8 @@ class RollupBuilder:
         counter: RelationCounter | None = None,
         process: LakeProcess | None = None,
     ) -> None:
-        """Prepare the builder. A past day is closed, and may be counted, once no file has landed in it for
-        `quiet_period`.
+        """Prepare the builder. A past day is closed, and may be counted, once no file has landed for it
+        during `quiet_period`.
 
         A month is counted by `counter` if its `takes` accepts the number of new visits, by `process` if there are more
         than MAX_VISITS_IN_SERVER, and otherwise by the builder itself.
@@ -129,7 +129,7 @@ class RollupBuilder:
         """Build the missing rollups of closed days for at most `limit` months, and return the number of months built.
 
         Without `wait`, months are skipped while another process rewrites their organization's files. A month with a
-        damaged file is skipped; LakeDamaged is raised for the first such month after the other months are built.
+        damaged file is skipped; unless `limit` is reached, LakeDamaged is raised for the first such month at the end.
         """
         self._queue = self._queue or self._months_to_build()
         if not self._queue:
@@ -184,9 +184,8 @@ class RollupBuilder:
         for file in added:
             self._lake.recheck(file)  # counts of a damaged file would be served for a long time
         before = take_snapshot(self._lake, Scope(*month, month.last))
-        without_domains = (
-            before.days_without_domains
-        )  # days of high cardinality may have more words than a rollup keeps
+        # days with more domains than a rollup keeps are added below
+        without_domains = before.days_without_domains
         if self._counter and is_for_counter:
             elsewhere = for_cluster(self._lake, before, added)
             if elsewhere.high_cardinality_days:

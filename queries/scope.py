@@ -13,7 +13,7 @@ class Scope:
     A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
     (the four AI-related categories) or "other" (the two other automated categories). `traffic_group` is "people"
     (including AI referrals), "ai" (agents and AI referrals) or "bots" (all others). `tag` lists the links that have a
-    tag, in the format of IndexedLinks.with_tag. The other filters use the words shown in answers, such as "unknown" for
+    tag, in the format of TaggedLinks.words. The other filters use the words shown in answers, such as "unknown" for
     a missing country.
     """
 

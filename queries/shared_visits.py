@@ -173,8 +173,8 @@ def columns_of_relations(relations: Iterable[str]) -> list[str]:
 
 
 def periods_of(visits_by_day: Iterable[tuple[date, int]]) -> list[tuple[date, date]]:
-    """Return periods, each by its first and last day, with at most MAX_SHARED_VISITS visits; a day with more is a
-    separate period.
+    """Group days into periods of at most MAX_SHARED_VISITS visits, and return each period's first and last day. A day
+    with more visits is a separate period.
     """
     periods: list[tuple[date, date]] = []
     room = 0

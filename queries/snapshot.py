@@ -62,7 +62,7 @@ class Snapshot:
     uncovered_files: VisitFiles  # files of days that are not closed
     rollups: tuple[str, ...]  # the empty seed first
     closed_days: tuple[date, ...]  # days that rollups cover
-    days_with_rollups: tuple[date, ...]  # including days that rollups do not cover in this scope
+    days_with_rollups: tuple[date, ...]  # including days with rollups that this scope's filters cannot use
     days_without_domains: tuple[date, ...]  # days without rollup rows for single domains
     high_cardinality_days: tuple[date, ...]  # days with words that may be cut
     sources: Mapping[str, str]  # for each relation, the view that it counts visits from
@@ -201,7 +201,7 @@ def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapsho
 
 
 def counted_version(lake: Lake, organization: str) -> str:
-    """Return the rollup version for an organization's current settings: use of behaviour, and visits set aside."""
+    """Return the rollup version for an organization's settings: whether behaviour is used, and what is set aside."""
     return rollup_version(
         lake.manifest.behaviour.is_used(organization), lake.manifest.exclusions.bits_aside(organization)
     )
@@ -288,8 +288,8 @@ _TYPES: Final = {
     "subjects": "subjects",
     "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",
 }
-"""The types of variables with values that do not determine a type. Other variables are not cast, since a cast takes as
-long as setting the variable."""
+"""The types of variables that are cast, since their values alone do not determine a type. The others are not: a cast
+takes as long as setting the variable."""
 _NAMES: Final = (
     "scope", "behaviour", "aside", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
     "high_cardinality_days", "sources", "links", "link_changes", "explain", "in_memory", *FILTERS, *LISTING,

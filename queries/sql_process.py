@@ -1,7 +1,7 @@
 """The process that runs users' SQL: own_sql.py starts it, sends it one query after another, and kills it.
 
-It has no secrets in its environment and no open database, and on Linux its whole memory is limited: DuckDB limits only
-its buffers, so a single column of strings may take many times DuckDB's limit.
+Its environment has no secrets, it never opens the manifest, and on Linux its whole memory is limited: DuckDB limits
+only its buffers, so a single column of strings may take many times DuckDB's limit.
 """
 
 import os
@@ -83,7 +83,7 @@ def main() -> None:
             return
         threading.Thread(target=end_without, args=(int(sys.argv[2]), engine.delete_spilled), daemon=True).start()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with suppress(FileNotFoundError):  # only Linux shows how much memory it has now
+        with suppress(FileNotFoundError):  # only Linux shows how much memory the process has now
             pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
             limit = pages * resource.getpagesize() + options.memory_bytes + _VECTORS_BYTES
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

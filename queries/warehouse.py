@@ -56,7 +56,7 @@ class Warehouse:
     def with_shared_visits(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Snapshot:
-        """Return the snapshot with the visits that these answers can share in memory.
+        """Read the visits that these answers can share, and return the snapshot that keeps them in memory.
 
         Raises the exceptions of `answer`.
         """
@@ -66,7 +66,7 @@ class Warehouse:
     def sharing(
         self, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
     ) -> Iterator[Snapshot]:
-        """Yield a snapshot that keeps the visits that these answers can share in memory; release them afterwards."""
+        """Yield the snapshot with the visits that these answers share, kept in memory; release them afterwards."""
         shared = self.with_shared_visits(snapshot, entries, cancelled)
         try:
             yield shared

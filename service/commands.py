@@ -93,7 +93,7 @@ def _shortage(error: MemoryError | RuntimeError) -> tuple[str, int]:
 
 
 def main() -> None:
-    """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: it failed; 130: stopped."""
+    """Run one command. The exit code is 2 for an invalid argument or file, 1 for any other failure, 130 if stopped."""
     try:
         sys.exit(PROGRAM(sys.argv[1:] or ["--help"], standalone_mode=False) or 0)
     except (typer.Abort, KeyboardInterrupt):
@@ -110,7 +110,7 @@ def main() -> None:
     except sqlite3.Error as error:
         from data.manifest.schema import disk_problem
 
-        message, code = f"the lake's database cannot be used: {disk_problem(error) or error}.", 1
+        message, code = f"a database of the lake cannot be used: {disk_problem(error) or error}.", 1
     except OSError as error:  # a full or failing disk
         message, code = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1
     if message:

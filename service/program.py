@@ -1,4 +1,4 @@
-"""The entry point of `traffic`. It hides packages that libraries would import wherever they are installed."""
+"""The entry point of `traffic`. It hides installed packages that libraries would import needlessly."""
 
 import gc
 import io
@@ -30,8 +30,8 @@ class _NotInstalled:
 def _open_missing_streams() -> None:
     """Open the standard streams that the caller closed; otherwise, files of the lake would get their descriptors.
 
-    A write to a closed stdout fails (EBADF), so that no answer is lost without an error; messages to a closed stderr
-    are dropped.
+    A write to a closed stdout fails (EBADF), so that no answer is lost silently; messages to a closed stderr are
+    dropped.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -53,10 +53,10 @@ def main() -> None:
     _open_missing_streams()
     warnings.showwarning = _print_warning
     sys.meta_path.insert(0, _NotInstalled)
-    gc.disable()  # imports make no garbage, but enough objects for many collections
+    gc.disable()  # imports create no garbage, but enough objects to trigger many collections
     interrupted = signal.getsignal(signal.SIGINT)
     if interrupted is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends imports at once: nothing is open yet
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # now Ctrl-C ends the process at once: nothing is open yet
     from service.commands import main as run  # noqa: PLC0415  # it imports pyarrow
 
     signal.signal(signal.SIGINT, interrupted)

@@ -21,7 +21,7 @@ def serve(
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Serve the API. All other settings are environment variables; service/core/settings.md lists them.
+    """Serve the API and the pages. Settings without a flag are environment variables; see service/core/settings.md.
 
     The log goes to stdout, as one JSON object for each request and each problem.
 
@@ -36,7 +36,7 @@ def serve(
     if other := holder_of(settings.lake / ".staging", _CLAIM):
         inform(
             f"{settings.lake} is already served at {other}. Stop that server first, unless this one replaces it: "
-            "each has its own cache and rate limit."
+            "two servers share neither a cache nor a rate limit."
         )
     with ExitStack() as stack:
         listener = stack.enter_context(listen(settings.host, settings.port))
@@ -58,7 +58,7 @@ def serve(
             print(f"Health and metrics at http://127.0.0.1:{monitor[1].getsockname()[1]}/", file=sys.stderr)
         if options := cluster_options(settings):
             read = f"the copy at {options.folder}" if options.is_published else options.folder or settings.lake
-            counted = f"run at {options.shown_address} on {read}."
+            counted = f"run at {options.shown_address}, and use {read}."
             print(f"Queries that read {options.from_visits:,} visits or more {counted}", file=sys.stderr)
         served = f"Serving {settings.lake} at {url}  (Ctrl-C stops)"
         if settings.pages:

@@ -295,8 +295,8 @@ MEMORY_DISK_MIN_FREE = 4 * 1024**3
 
 
 def pytest_configure(config):
-    """Keep compiled files even if the environment forbids that: otherwise, a program started by a test compiles for
-    longer than it runs, and so does each test process at its start.
+    """Keep compiled files even if the environment forbids that: otherwise, a program started by a test would
+    compile for longer than it runs, and each test process would compile everything at its start.
 
     Tests keep their folders in memory if there is room, because every landing waits for the disk several times, and no
     test can pull the plug. TRAFFIC_FAULTS=all, --basetemp and PYTEST_DEBUG_TEMPROOT keep them on a disk.

@@ -99,7 +99,7 @@ def mutations(file: str, source: bytes) -> list[Mutation]:
 
 
 def compiles(source: bytes) -> bool:
-    """Whether a file is valid Python."""
+    """Return whether a file is valid Python."""
     try:
         compile(source, "planted", "exec")
     except SyntaxError:

@@ -159,7 +159,7 @@ def as_seen(visit: Visit) -> Visit:
 
 
 def is_counted(visit: Visit, files_aside: bool) -> bool:
-    """Whether answers count a visit: it is not by the site's owner, nor, if files are set aside, for a file."""
+    """Return whether answers count a visit: not if it is by the site's owner, or for a file and files are set aside."""
     aside = ASIDE if files_aside else ASIDE[1:]
     return not any((visit.get("signals") or 0) & BITS[name] for name in aside)
 
@@ -239,7 +239,7 @@ def _headerless(visits: Sequence[Visit], browsers: set[str], sent: str, *lacking
     """Return the domains and visitors of page views without a header that their browser always sends.
 
     The visitor must not have sent the header at all that day, and three others on the domain must have sent it, or on
-    any domain if this one only answers with errors.
+    any domain if the visitor's domain answers only with errors.
     """
     known = [visit for visit in visits if visit["visitor"] is not None]
     senders = {visit["visitor"] for visit in known if _has_bit(visit, sent)}
@@ -348,7 +348,7 @@ def _kinds_loaded(visits: Sequence[Visit]) -> tuple[bool, bool]:
 
 
 def _is_page(visit: Visit) -> bool:
-    """Whether a visit is to a page that was served."""
+    """Return whether a visit is to a page that was served."""
     return not _is_asset(visit["path"]) and _is_ok(visit["status"])
 
 
@@ -357,7 +357,7 @@ def _is_icon(visit: Visit) -> bool:
 
 
 def _is_excused(visit: Visit) -> bool:
-    """Whether a visit requests a link that does not exist, or gets a server error."""
+    """Return whether a visit requests a link that does not exist, or gets a server error."""
     status = visit["status"] or 0
     return status >= 500 or (visit["short_code"] is not None and status in {404, 410})
 
@@ -372,7 +372,7 @@ def _is_click(visit: Visit) -> bool:
 
 
 def _is_part(visit: Visit) -> bool:
-    """Whether a visit is to a file that a page loads, other than the site's icons."""
+    """Return whether a visit is to a file that a page loads, other than the site's icons."""
     return _is_asset(visit["path"]) and not re.search("favicon|apple-touch-icon", visit["path"])
 
 
@@ -420,7 +420,7 @@ def _request(visit: Visit) -> tuple[Any, ...]:
 
 
 def _is_ahead(visit: Visit) -> bool:
-    """Whether a browser prefetched a page."""
+    """Return whether a browser prefetched a page."""
     return ((visit.get("signals") or 0) & (BITS["loaded_ahead"] | BITS["file"])) == BITS["loaded_ahead"]
 
 
@@ -446,7 +446,7 @@ def _is_of_the_page_before(file: Visit, opened: Sequence[Visit]) -> bool:
 
 
 def _is_followed(page: Visit, ahead: Sequence[Visit], opened: Sequence[Visit], files: Sequence[Visit]) -> bool:
-    """Whether a sign that a prefetched page was opened comes within 30 minutes and before the next prefetched page."""
+    """Return whether a page shows signs of being opened within 30 minutes and before the next prefetched page."""
     at = page["visited_at"]
     if any(other["visited_at"] == at and other["path"] > page["path"] for other in ahead):
         return False
@@ -569,7 +569,7 @@ def _status(hundreds: int) -> Measure:
 
 
 def _distinct(*columns: str, of: Iterable[str] = CATEGORIES) -> Measure:
-    """Return a measure that counts combinations of values in visits of some categories whose first column is known."""
+    """Return a measure that counts combinations of values in visits of some categories; the first must be known."""
     return lambda visits: len(
         {tuple(visit[name] for name in columns) for visit in _of(visits, *of) if visit[columns[0]] is not None}
     )
@@ -756,7 +756,7 @@ def _summed_up(rows: Sequence[Row], whole: int) -> Row:
 def _counted_apart(
     rows: list[Row], visits: list[Visit], keys: Mapping[str, Callable[[Visit], Any]], field: str
 ) -> None:
-    """Set a field from visits that were not cut: those with a row's words or, for (other), those with words without a
+    """Set a field from uncut visits: a row counts visits with its words, (other) counts visits with words that have no
     row."""
     groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
     amounts = {words: MEASURES[field](group) for words, group in groups.items()}
@@ -1490,7 +1490,7 @@ def _is_flood(visits: list[Visit]) -> bool:
 
 
 def _is_evidence(visit: Visit) -> bool:
-    """Whether a request may show a problem with a site: it is not a probe, and it is verified or its visitor neither
+    """Return whether a request may show a problem: it is not a probe, and it is verified or its visitor neither
     probes nor borrows a name."""
     has_probed = (visit.get("signals") or 0) & (BITS["probed"] | BITS["scanned"])
     is_known = visit["confidence"] == "verified" or not (has_probed or visit["confidence"] == "contradicted")
@@ -1665,7 +1665,7 @@ def _searched(visits: list[Visit], as_of: date, codes: set[str]) -> list[Row]:
 
 
 def _comes_from_others(visit: Visit) -> bool:
-    """Whether a request comes from anything except a search crawler and may show a problem with a site."""
+    """Return whether a request may show a problem with a site and does not come from a search crawler."""
     return visit["bot_category"] != "search_crawler" and visit["path"] not in (None, "") and _is_evidence(visit)
 
 
@@ -1688,7 +1688,7 @@ def _error_days(subject: Row, group: list[Visit], *_: Any) -> Row | None:
 
 
 def _is_crawler(visit: Visit) -> bool:
-    """Whether a request comes from a search or AI crawler and may show a problem with a site."""
+    """Return whether a request comes from a search or AI crawler and may show a problem with a site."""
     is_known = visit["bot_category"] in ("search_crawler", *AI) and visit["bot_category"] not in PEOPLE
     return is_known and visit["path"] not in (None, "") and _is_evidence(visit)
 
@@ -1780,7 +1780,7 @@ def _refused_people(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
 
 
 def _is_admin(path: str) -> bool:
-    """Whether the first or second folder of a path shows that it is in an admin area."""
+    """Return whether the first or second folder of a path shows that it is in an admin area."""
     start, first, second = (*path.lower().split("/"), "", "")[:3]
     everywhere = {"wp-admin", "administrator", "cpanel"}
     if start or first in {"admin", "dashboard", "backend", "manage"} | everywhere:
@@ -1789,13 +1789,13 @@ def _is_admin(path: str) -> bool:
 
 
 def _reads(visit: Visit) -> bool:
-    """Whether a search crawler, AI crawler or assistant requested a page whose response may have a body."""
+    """Return whether a search crawler, AI crawler or assistant requested a page, and the response may have a body."""
     is_crawler = visit["bot_category"] in ("search_crawler", "ai_training", "ai_assistant") and _is_evidence(visit)
     return is_crawler and visit["method"] != "HEAD" and not (visit.get("signals") or 0) & BITS["file"]
 
 
 def _is_inside(visit: Visit) -> bool:
-    """Whether a search crawler, AI crawler or assistant requested what only a site's administrators should get."""
+    """Return whether a search crawler, AI crawler or assistant requested something meant only for administrators."""
     path = (visit["path"] or "").lower()
     is_deletion = path.removeprefix("/").split("/")[0] not in ABOUT and not DELETING.isdisjoint(path.split("/")[1:])
     return _reads(visit) and (_is_admin(path) or is_deletion) and not any(word in path for word in FOR_ALL)
@@ -1844,7 +1844,7 @@ def _is_like_size(size: int | None, other: int | None) -> bool:
 
 
 def _is_of_site(visits: Iterable[Visit]) -> bool:
-    """Whether all of these requests came from pages of the site."""
+    """Return whether all of these requests came from pages of the site."""
     return all(visit["referrer"] == visit["domain"] is not None for visit in visits)
 
 
@@ -1898,7 +1898,7 @@ def _exposed(visits: list[Visit], is_catch_all: bool) -> list[Row]:
 
 
 def _is_work(visits: list[Visit]) -> bool:
-    """Whether the requests come from a person who works on the site or owns it."""
+    """Return whether the requests come from a person who works on the site or owns it."""
     signals = [visit.get("signals") or 0 for visit in visits]
     files = sum(bool(one & BITS["file"]) for one in signals)
     own = sum(bool(one & (BITS["own_address"] | BITS["own_rule"])) for one in signals)
@@ -1935,7 +1935,7 @@ def _floods(visits: list[Visit], *_: Any) -> list[Row]:
 
 
 def _is_login(visit: Visit) -> bool:
-    """Whether a request sent something to a login page."""
+    """Return whether a request sent something to a login page."""
     return visit["method"] == "POST" and _is_login_path(plain_path(visit["path"] or ""))
 
 

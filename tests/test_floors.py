@@ -58,7 +58,7 @@ def tops_of(path: Path) -> set[str]:
 
 @cache
 def modules_by_name() -> dict[str, Path]:
-    """Return the path of every module of the product, by name; a package's name stands for its __init__."""
+    """Return the path of every module of the product, by name; a package's name means its __init__."""
     return {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in FILES}
 
 
@@ -138,7 +138,7 @@ def test_each_drawn_step_is_imported_by_the_step_above(way):
         above.append((indentation, module))
 
 
-def test_no_files_import_each_other_in_a_circle():
+def test_no_files_form_an_import_cycle():
     """Imports inside functions and imports only for types count, too."""
     assert circles({name: imported_modules(name) for name in modules_by_name()}) == []
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == [{"b", "c"}]

@@ -182,7 +182,7 @@ def test_every_table_of_the_release_has_rows(root, name):
         assert [table for table in names if not stored.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall()] == []
 
 
-def test_answers_are_the_same_as_those_of_the_release(root, stored):
+def test_answers_are_the_same_as_in_the_release(root, stored):
     """Endpoints that were added later are tested only by the recount."""
     told = answers_of(root)
     assert {

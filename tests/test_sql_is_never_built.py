@@ -51,7 +51,7 @@ PARTS = {
 
 
 def is_ours(node, constants):
-    """Whether an expression consists only of text from our files."""
+    """Return whether an expression consists only of text from our files."""
     if type(node) in PARTS:
         parts = [getattr(node, name) for name in PARTS[type(node)]]
         return all(is_ours(one, constants) for part in parts for one in (part if isinstance(part, list) else [part]))
@@ -68,7 +68,7 @@ def is_ours(node, constants):
 
 
 def reads_like_sql(text):
-    """Whether an f-string contains the keyword of a statement; a database may get it far from its place in the code."""
+    """Return whether an f-string contains an SQL keyword, since a database may receive it far from this place."""
     return any(verb in part.value for part in text.values if isinstance(part, ast.Constant) for verb in VERBS)
 
 

@@ -14,7 +14,7 @@ from data import SHORT_CODE_PATTERN
 from service.demo.sample import Sample
 
 AT_ONCE: Final = 400_000
-"""Maximum number of visits drawn at once, in whole days."""
+"""Maximum number of visits drawn at once; a single day with more visits is drawn whole."""
 
 BROWSERS: Final = 50_000
 """Number of user agents drawn for people, some of them more than once."""
@@ -26,7 +26,7 @@ class Drawing:
     """The visits of one organization, determined by the sample and the organization's name."""
 
     def __init__(self, sample: Sample, organization: str, browsers: int = BROWSERS, skew: int = 3) -> None:
-        """Prepare to draw. `skew` is how unevenly browsers are distributed; 1 means that all are equally frequent."""
+        """Prepare to draw. With a `skew` of 1, all browsers are equally frequent; higher values favour some of them."""
         self._draws = Draws(sample, browsers)
         self._tables = tables_of(replace(sample, visits=0), browsers)
         self._is_ready = False

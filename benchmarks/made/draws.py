@@ -1,7 +1,7 @@
 """Tables that turn a roll of the dice into a visit: the visitor, the origin, the time and the target.
 
-Each table has one row for each face of its die, so that DuckDB can draw a row with a join. The values come from the
-project's own sample, and are classified by the project's own classifier.
+Each table has one row for each key and each face of its die, so that DuckDB can draw a row with a join. The values come
+from the project's own sample, and are classified by the project's own classifier.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ class Draws:
         }
 
     def days(self) -> list[dict[str, Any]]:
-        """Return every day with its number of visits, and the link that is shared on it, if any."""
+        """Return every day with its number of visits, and the link that goes viral that day, if any."""
         codes = self._sample.codes()
         days: list[dict[str, Any]] = []
         for n, (day, visits) in enumerate(self._sample.daily()):
@@ -91,7 +91,7 @@ class Draws:
         return days
 
     def with_paths_classified(self, visits: pa.Table) -> pa.Table:
-        """Return the visits, after reclassifying the few with paths that people do not open."""
+        """Return the visits, with those to paths that people do not open reclassified."""
         kinds = {path: self._classifier.paths.kind(path) for path in pc.unique(visits["path"]).to_pylist()}
         special = pa.array([path for path, kind in kinds.items() if kind], pa.string())
         places = pc.indices_nonzero(pc.is_in(visits["path"], special))

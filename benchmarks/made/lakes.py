@@ -30,7 +30,7 @@ _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def build(root: Path, visits: int, organizations: int = 1) -> Lake:
-    """Return a compacted lake with this number of visits, built once."""
+    """Return a compacted lake with this number of visits; add those that an existing lake lacks."""
     lake = Lake(root, create=True)
     for name, share in shares(visits, organizations).items():
         land_organization(lake, name, Sample(share, LAST_DAY, DAYS))
@@ -84,7 +84,7 @@ def land_organization(
     browsers: int = BROWSERS,
     change: Callable[[pa.Table], pa.Table] = lambda visits: visits,
 ) -> None:
-    """Land the visits that the organization still lacks, with `change` applied to each part, and its links."""
+    """Land the visits (after applying `change` to each part) and the links that the organization still lacks."""
     drawing = Drawing(sample, name, browsers)
     known = {batch.sha256 for batch in lake.manifest.logs.batches(name, "")}
     for days in drawing.parts():

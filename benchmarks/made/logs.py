@@ -8,7 +8,7 @@ from benchmarks.made.drawing import Drawing
 from service.demo.sample import Sample
 
 _BROWSERS: Final = 94_000
-"""Number of user agents: a million lines have 50,000 different ones."""
+"""Number of user agents drawn, so that a million lines have 50,000 different user agents."""
 
 
 def write_log(path: Path, lines: int) -> Path:

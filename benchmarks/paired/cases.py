@@ -29,7 +29,7 @@ CASES: Final[dict[str, Callable[[Trial], Iterator[Comparison]]]] = {
 
 
 def compare(revision: str, only: list[str], visits: int, pairs: int, kept: Path) -> list[Comparison]:
-    """Measure cases of this tree and of another revision in pairs, and print each result as it is measured."""
+    """Measure cases in this tree and in another revision, in pairs, and print each result as it is measured."""
     progress = Console(stderr=True)
     log = write_log(kept / f"combined-{visits}.log", visits)
     with tempfile.TemporaryDirectory(prefix="traffic-paired-") as folder, progress.status("") as status:

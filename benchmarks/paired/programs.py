@@ -15,7 +15,7 @@ from benchmarks.paired.trial import Side, Trial
 
 _KEPT_DAYS: Final = 45
 _ERASED: Final = "Deleting the files in"
-"""The line that a command prints once erased visits no longer count, before it waits for running queries."""
+"""Part of the line that a command prints once erased visits no longer count, before it waits for running queries."""
 
 
 def importing(trial: Trial) -> Iterator[Comparison]:

@@ -18,7 +18,7 @@ NOT_SLOWER: Final = "not slower"
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measure in a case: the medians of both trees, and this tree's ratio to the other."""
+    """A measure in a case: the medians of both trees, and the ratio of this tree to the other."""
 
     measure: str
     unit: str
@@ -33,7 +33,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """SLOWER or FASTER if the interval excludes 1 and the median differs by at least MATTERS; else NOT_SLOWER."""
+        """SLOWER or FASTER if the interval excludes 1 and the ratio differs by the factor MATTERS; else NOT_SLOWER."""
         if self.low > 1 and self.ratio >= MATTERS:
             return SLOWER
         return FASTER if self.high < 1 and self.ratio <= 1 / MATTERS else NOT_SLOWER
@@ -64,7 +64,7 @@ def lower_rank(pairs: int) -> int:
     """Return the rank, from below, of the ratio that begins the interval of the median; the interval ends at the same
     rank from above.
 
-    It is the narrowest interval that covers the median with a probability of at least 95 %, for any distribution: each
+    The interval is the narrowest that covers the median with a probability of at least 95 %, for any distribution: each
     ratio is below the median with a probability of one half. Raises ValueError if there are too few pairs.
     """
     rank = 0

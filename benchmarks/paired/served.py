@@ -1,4 +1,4 @@
-"""Compares the two trees: a server from each runs at the same time, and the two are queried alternately."""
+"""Compares servers of the two trees, which run at the same time and are queried alternately."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _HOSTILE_CONNECTIONS: Final = 10
 
 
 def cold(trial: Trial) -> Iterator[Comparison]:
-    """Compare the dashboard of all days: uncached, over HTTP, and printed by a command."""
+    """Compare the dashboard of all days: uncached over HTTP, and printed by a command."""
     with trial.servers(lambda side: side.lake(trial.log)) as addresses:
 
         def measure(side: Side, number: int) -> dict[str, float]:
@@ -137,7 +137,7 @@ def _processor_seconds(pid: int) -> float:
 
 
 def _days(earlier: int) -> str:
-    """Return all days with generated visits, and `earlier` empty days before them: a new scope each time, which is not
-    cached.
+    """Return query parameters for all days with visits and `earlier` empty days before them: a new scope each time,
+    which is not cached.
     """
     return urlencode({"start_date": LAST_DAY - timedelta(DAYS - 1 + earlier), "end_date": LAST_DAY})

@@ -29,7 +29,7 @@ class Side:
     def run(self, lake: Path, *words: str, until: str = "") -> Ran:
         """Run a command on a lake, to its end or until it writes a line that contains `until`.
 
-        Raises CalledProcessError if it fails.
+        Raises CalledProcessError if it fails, or ends without such a line.
         """
         return run([str(self.traffic), *words, "--lake", str(lake)], until)
 
@@ -91,8 +91,8 @@ class Trial:
     ) -> Iterator[Comparison]:
         """Measure both sides in pairs; if a measure is slower, measure all again, and use the second comparison for it.
 
-        `measure` is called with a side and the number of the pair, and returns seconds by name. Short cases can be
-        measured in several times as many pairs, since each pair contains the noise of a busy machine.
+        `measure` is called with a side and the number of the pair, and returns seconds by name. Short cases can
+        use `times` as many pairs, since a single short pair is noisy on a busy machine.
         """
         pairs = times * self.pairs
         found = self._round(note, unit, measure, range(pairs + 1))

@@ -24,7 +24,7 @@ _COUNTING: Final = {
     },
 }  # fmt: skip
 """The ways to store visitors by day. A view that grows as visits land must store their hashes, exactly or
-approximately; a view refreshed after each day may store only their number, since the next day has other visitors.
+approximately; a view refreshed after each day needs to store only their number, since the next day has other visitors.
 """
 
 

@@ -1,6 +1,6 @@
 """The targets that a lake is published to: a folder, or a bucket in S3 or a compatible store.
 
-A target holds objects by key, such as `acme/visits/_delta_log/00000000000000000000.json`. An object appears
+A target stores objects by key, such as `acme/visits/_delta_log/00000000000000000000.json`. An object appears
 completely or not at all.
 """
 
@@ -48,7 +48,7 @@ def parse_target(text: str) -> str:
     prefix = (match["prefix"] or "").rstrip("/")
     if prefix and is_odd(prefix):
         raise BadInput(
-            f"{text!r} is not a target: a prefix has no empty parts, no `.` or `..` and no control characters; "
+            f"{text!r} is not a target: a prefix must not contain empty parts, `.`, `..` or control characters; "
             "write a folder or a bucket like s3://bucket/prefix."
         )
     return f"s3://{match['bucket']}/{prefix}".rstrip("/")
@@ -65,7 +65,7 @@ class Folder:
     """A folder in a file system. Its methods raise TargetUnavailable if the file system fails."""
 
     late: Final = timedelta(0)
-    """The longest time after a writer's exit until its last object appears."""
+    """The longest time between the exit of a writer and the appearance of its last object."""
 
     def __init__(self, name: str) -> None:
         self.name = name  # the target as written in settings

@@ -88,7 +88,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def check_identity(path: Path, opened: tuple[int, int] | None) -> None:
-    """Raise OSError (ESTALE) unless the path still leads to the file with the identity `opened`."""
+    """Raise OSError (ESTALE) unless the file at `path` still has the identity `opened`."""
     if identity(path) != opened:
         message = "The lake was moved or replaced while it was open; stop this program and start it again"
         raise OSError(errno.ESTALE, message, str(path))

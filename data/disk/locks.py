@@ -28,7 +28,7 @@ def exclusive(root: Path) -> Iterator[None]:
     make_durably(root / ".staging")
     with locked(root / ".staging", wait=False) as has_lock:
         if not has_lock:
-            raise Conflict("another program uses the lake: stop the server, imports and followers first.")
+            raise Conflict("another program is using the lake: stop the server, imports and followers first.")
         yield
 
 

@@ -47,8 +47,8 @@ class Options:
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
     skip_assets: bool = False  # whether requests for images, stylesheets, scripts and fonts are left out
-    needs_domain: bool = False  # whether a log without hosts in its lines is rejected without `domain`
-    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; (): RECOMMENDED
+    needs_domain: bool = False  # whether a log with no hosts in its lines requires `domain`
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; empty: RECOMMENDED
     guesses_columns: bool = False  # whether JSON in no known format is read by guessing from its keys
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class Options:
 
     @property
     def may_be_mixed(self) -> bool:
-        """Whether lines may be in formats other than the log's: true if the user gave neither a format nor columns."""
+        """Whether lines may be in formats other than the log's: true if no option describes the lines."""
         return self.reader == "auto" and not self.columns.renamed
 
     def with_flag(self, log_format: str) -> str:
@@ -110,7 +110,7 @@ class BlockResult:
     local: Counter[str]  # number of visits from the most frequent address, if that is local
     rejects: list[tuple[int, str]]  # line number and reason
     excluded: Counter[Exclusion]  # number of visits set aside, by rule of their owner
-    others: Counter[str]  # lines in formats other than the log's
+    others: Counter[str]  # number of lines in each format other than the log's
 
 
 class BlockReader:
@@ -133,8 +133,8 @@ class BlockReader:
     def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
         """Return `log_format`, or if that is auto, the format detected from this block.
 
-        A detected format is followed by its flag, if it has one: the flag given, or for guessed columns the equivalent
-        --columns. Raises BadInput if no format matches, or if the block lacks a column that the format needs.
+        A detected format is followed by its flag, if it has one: the flag that the user gave, or --columns with the
+        guessed columns. Raises BadInput if no format matches, or if the block lacks a column that the format needs.
         """
         lines, context = formats.first_lines(block.text, block.first_line), self._context(block, log_format, options)
         if log_format == "auto":
@@ -153,7 +153,7 @@ class BlockReader:
 
     def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
         """Parse and classify the lines of a block. Lines that cannot be parsed are listed in `rejects`."""
-        log_format = "w3c" if log_format == "auto" else log_format  # still auto: only directives have been read
+        log_format = "w3c" if log_format == "auto" else log_format  # still auto: the log has had only directives so far
         lines = formats.split_lines(block.text, block.first_line)
         context = self._context(block, log_format, options)
         if options.may_be_mixed:
@@ -231,7 +231,7 @@ class ReaderPool:
                 return reader.resolve_format(block, log_format, options)
         except formats.UnknownFormat as error:
             explain = f"`traffic formats explain {shlex.quote(str(path))}`"
-            remedy = "shows where they differ from the nearest format and proposes --log-format or --columns"
+            remedy = "shows where its lines differ from the nearest format and proposes --log-format or --columns"
             raise BadInput(f"{path}: {error}; {explain} {remedy}.") from error
         except BadInput as error:
             raise BadInput(f"{path}: {error}") from error

@@ -47,10 +47,10 @@ class ClientAddresses:
         self.client = lru_cache(1 << 14)(self._client_uncached)
 
     def resolve(self, requests: pa.Table) -> pa.Table:
-        """Return a log's parsed requests with the client's address in `ip`, and without the column `forwarded`.
+        """Return a log's parsed requests with the client's address in `ip`, without `forwarded` and `forwarded_proto`.
 
-        In a server log, which has the column `forwarded_proto`, `scheme` and `protocol` are changed to describe the
-        client's connection: behind a proxy, `scheme` is the scheme that the proxy reports, and `protocol` is empty.
+        If the log has `forwarded_proto`, as a server's log does, `scheme` and `protocol` are changed to describe the
+        client's connection: behind a proxy, `scheme` is what the proxy reports, and `protocol` is empty.
         """
         requests = self._of_own_connection(requests)
         peers, forwarded = requests["ip"], requests["forwarded"]
@@ -96,8 +96,8 @@ class ClientAddresses:
     def _is_behind_proxy(self, peer: str, forwarded: str) -> bool:
         """Return whether the scheme and protocol in the log describe a proxy's connection.
 
-        True if the peer is a proxy, or if the server has replaced it with an address from the chain. Without a chain, a
-        loopback address counts as a client's, as in local tests.
+        True if the peer is a proxy or a local socket, or if the server logged an address from the chain instead of the
+        peer's. Without a chain, a loopback address counts as a client's, as in local tests.
         """
         if "," in peer:
             return self._is_proxy(peer.rpartition(",")[2].strip())
@@ -109,9 +109,9 @@ class ClientAddresses:
         """Return the normalized address of the client; "" if the log has none.
 
         `peer` is the address that connected, the whole chain, or "" if the log has neither. `forwarded` is the chain
-        that came with the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239). Each proxy appends the address that
-        connected to it on the right. So everything to the left of the rightmost address that is not a proxy's was sent
-        by that client, and may be forged.
+        that came with the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239). Each proxy appends, on the right,
+        the address that connected to it. So everything to the left of the rightmost address that is not a proxy's was
+        sent by that client, and may be forged.
         """
         near, far = _hops(peer), _hops(forwarded)
         hops = [*takewhile(parse_address, [*reversed(near), *reversed(far)])]  # ends at an invalid entry
@@ -126,7 +126,7 @@ class ClientAddresses:
 
 
 def most_common_local(addresses: pa.ChunkedArray) -> Counter[str]:
-    """Count the rows with the most frequent address in a column. The counter is empty if that is not in LOCAL."""
+    """Count the rows with the most frequent address in a column; count none if that address is not in LOCAL."""
     texts, counts = pc.value_counts(addresses).flatten()
     if not len(texts):
         return Counter()

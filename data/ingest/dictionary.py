@@ -125,7 +125,7 @@ def map_distinct(
 
 
 def intern_values(numbers: dict[Value, int], values: Sequence[Value]) -> pa.Array:
-    """Return each value's number in `numbers`, after adding new values with the next numbers, counted from 0."""
+    """Return each value's number in `numbers`. New values are added to `numbers` with the next numbers, from 0."""
     return pa.array([numbers.setdefault(value, len(numbers)) for value in values], pa.int32())
 
 

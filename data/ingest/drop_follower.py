@@ -25,11 +25,11 @@ from data.store.lake import Lake
 from data.text import plural
 
 _FAILURES: Final = 3
-"""Number of consecutive failures to read objects after which a pass ends."""
+"""Number of consecutive failures of the folder or bucket after which a pass ends."""
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 60, 3_600
 """First and maximum delay before retrying an object that cannot be read; the delay doubles each time."""
 _NAMED: Final = 3
-"""Maximum number of objects named in the messages of one pass; any further objects are only counted."""
+"""Maximum number of unread objects named in the messages of one pass; any further unread objects are only counted."""
 _NOTED_AT_ONCE: Final = 1_000
 
 
@@ -76,8 +76,8 @@ class DropFollower:
         self._notify, self._progress = notify, progress
         self._done: set[ObjectVersion] = set()  # rejected or empty: read again only after a restart
         self._waiting: dict[ObjectVersion, _Wait] = {}
-        self._messages: list[str] = []  # problems with single objects, sent after each pass
-        self._repeated: list[tuple[ObjectVersion, int]] = []  # not recorded yet
+        self._messages: list[str] = []  # about single unread objects, sent after each pass
+        self._repeated: list[tuple[ObjectVersion, int]] = []  # landed earlier by these batches; not yet recorded
         self._last_error = ""
         self._has_warned_of_old = False
 
@@ -160,7 +160,7 @@ class DropFollower:
         wait.seconds = min(2 * wait.seconds, _MAX_WAIT_SECONDS)
 
     def _report_objects(self) -> None:
-        """Send the messages about single objects; if there are many, the first few and the number of the others."""
+        """Send the messages about unread objects; if there are many, the first few and the number of the rest."""
         for text in self._messages[:_NAMED]:
             self._notify(text)
         if (more := len(self._messages) - _NAMED) > 0:
@@ -189,7 +189,7 @@ class DropFollower:
             self._has_warned_of_old = True
             self._notify(
                 f"{source} has visits on {summary.first_day}, more than 48 hours ago. They count, but a visitor "
-                "of such a day whose other visits were imported more than 48 hours ago counts twice."
+                "counts twice if other visits of the same day were imported more than 48 hours ago."
             )
         if summary.batch:
             self.totals.repeated += 1

@@ -32,8 +32,8 @@ class DroppedObject(NamedTuple):
 
 
 def open_drop(name: str) -> "Drop":
-    """Open a folder or s3://bucket/prefix. Raises BadInput if the name is invalid, the folder does not exist, or the
-    bucket needs the extra `publish`.
+    """Open a folder or s3://bucket/prefix. Raises BadInput if the name is invalid, if the folder does not exist, or for
+    a bucket if the extra `publish` is not installed.
     """
     return BucketDrop(parse_target(name)) if "://" in name else FolderDrop(Path(name))
 
@@ -51,14 +51,14 @@ class FolderDrop:
         self._folder = folder.absolute()
 
     def pages(self) -> Iterator[list[DroppedObject]]:
-        """Yield lists of all objects, except files that are empty or changed within REST_SECONDS.
+        """Yield all objects in lists, except files that are empty or were changed in the last REST_SECONDS.
 
         Raises TargetUnavailable if the folder is missing.
         """
         if not self._folder.is_dir():
             raise TargetUnavailable(f"{self._folder} is no longer a folder; put it back, or stop following it.")
         page: list[DroppedObject] = []
-        for folder, below, names in os.walk(self._folder):  # which does not follow links
+        for folder, below, names in os.walk(self._folder):  # symbolic links are not followed
             below[:] = [name for name in below if not name.startswith(".")]
             for path in (Path(folder, name) for name in names if not name.startswith(".")):
                 with suppress(FileNotFoundError):
@@ -100,10 +100,10 @@ class BucketDrop:
             ]
 
     def source(self, dropped: DroppedObject) -> Source | None:
-        """Return the source of an object; None if it was deleted. Raises TargetUnavailable.
+        """Return the source of an object. Raises TargetUnavailable.
 
-        An object of up to IN_MEMORY_BYTES is downloaded now. A larger object is downloaded in pieces each time it is
-        read.
+        An object of up to IN_MEMORY_BYTES is downloaded now; if it was deleted, None is returned. A larger object is
+        downloaded in pieces each time it is read.
         """
         key = dropped.version.key.removeprefix(self._prefix)
         name = f"{self.bucket}/{dropped.version.key}"

@@ -87,7 +87,7 @@ class Follower:
         progress: Progress = ignore_progress,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises BadInput for a file that cannot be followed. The log may be created later."""
+        """Open the log, which may be created later. Raises BadInput for a file that cannot be followed."""
         self.totals = FollowTotals()
         self.is_stopping = False  # set this to end a tick early, after the current block
         self._lake, self._importer, self._path, self._options = lake, importer, path, options
@@ -113,9 +113,9 @@ class Follower:
     def tick(self) -> None:
         """Land all new lines. A disk error is reported once; the next tick tries again.
 
-        Raises BadInput if the log is not an uncompressed regular file, if an earlier import of it contradicts the
-        options, if they require a domain that its lines lack, or, before any log of this domain has landed, if none of
-        its first lines can be parsed.
+        Raises BadInput if the log is not an uncompressed regular file, if the options contradict an earlier import or
+        require a domain that the log's lines lack, or, before any log of this domain has landed, if none of its first
+        lines can be parsed.
         """
         try:
             self._importer.refresh_rules()
@@ -161,7 +161,7 @@ class Follower:
         return [*self._late, *([self._live] if self._live else [])]
 
     def _detect_rotation(self) -> None:
-        """Open the file that the path leads to, if it is a new one, and keep the old file open for late lines."""
+        """Open the file at the path if it is new, and keep the old file open for late lines."""
         live, file = self._live, None
         with suppress(FileNotFoundError):
             status = self._path.stat()
@@ -224,7 +224,7 @@ class Follower:
         # A beginning without visits is not registered, since other logs may begin in the same way.
         is_landing = tail.batch or len(part.visits) or not block.finished
         landed = self._commit(tail, part, batch) if is_landing else None
-        if landed and not tail.batch and block.finished:  # the content up to its first visit identifies later copies
+        if landed and not tail.batch and block.finished:  # its header and first line identify later copies
             self._marks.append(first_mark(tail.position, block, tail.log_format))
         tail.accept(block, position, landed)
         self._mark(tail)

@@ -48,7 +48,7 @@ MAX_PARALLEL_BLOCKS: Final = 2
 
 
 _ATTEMPTS: Final = 5
-"""Maximum number of attempts to read an object while other programs land parts of it."""
+"""Maximum number of attempts to read an object while other programs land parts of it or set the zone."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _LogFile:
     path: Source
     content: Content
     before: Batch | None
-    earlier_domains: tuple[str, ...]  # the domains with which all of it, or its beginning, was imported before
+    earlier_domains: tuple[str, ...]  # the domains with which the log, or its beginning, was imported before
     reimport: ReimportCheck | None = None  # the check before importing a log again
     replaces: Batch | None = None  # the earlier import that this import repeats
     version: ObjectVersion | None = None  # the version of a log object
@@ -72,8 +72,8 @@ class _LandedByAnother(Conflict):
 class Importer:
     """Imports logs into one lake. Loading the rules is slow, so reuse one importer for many files.
 
-    Addresses in `proxies` are not clients: requests count for the clients that these proxies report, and these
-    addresses neither verify nor contradict agents.
+    Addresses in `proxies` are not clients' addresses: a request through a proxy counts for the client that the proxy
+    reports, and the proxy's address neither verifies nor contradicts an agent.
     """
 
     def __init__(
@@ -137,10 +137,11 @@ class Importer:
 
         With `again`, all lines are imported, including lines that were imported before and erased. Raises BadInput,
         without changing anything, if the log cannot be read, has no line in its format, or was imported with another
-        domain or flag before; with `again`, also if the lake has visits on the log's days and domains. Only an earlier
-        `version` of the same object is continued; other contents, which may have the same beginning by chance, are
-        compared as a whole. An object may be slow to read, so other imports wait only while its visits land. If they
-        land a part of the object while it is being read, it is read again; the last attempt raises Conflict.
+        domain or flag before; with `again`, also if the lake has visits on the log's days and domains. With a
+        `version`, the log is an object: it continues only an earlier version of the same object; other contents, which
+        may begin alike by chance, are compared as a whole. An object may be slow to read, so other imports are locked
+        out only while its visits land. If another import lands a part of it first, or the organization's zone changes,
+        it is read again; the last attempt raises Conflict.
         """
         for _ in range(_ATTEMPTS - 1 if version else 0):
             with suppress(_LandedByAnother, ZoneChanged):

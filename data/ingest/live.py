@@ -100,7 +100,8 @@ class LiveIngest:
     def prepare(self, prepared: PreparedVisits) -> None:
         """Parse, classify and pack a submission's next visits for about STEP_SECONDS.
 
-        Invalid visits are rejected individually. Raises sqlite3.OperationalError or OSError if the disk fails.
+        Invalid visits are rejected individually. Raises sqlite3.OperationalError or OSError if the disk fails, and
+        LakeDamaged if the salts are lost.
         """
         classified = prepared.classified or self._new(prepared)
         self._classify(prepared, classified, perf_counter() + STEP_SECONDS)
@@ -113,8 +114,8 @@ class LiveIngest:
         """Store submissions durably in one transaction.
 
         Unprepared submissions are prepared first, together with others of the same organization. Raises ZoneChanged if
-        an organization's zone was changed, so that all must be prepared again, and sqlite3.OperationalError or OSError
-        if the disk fails; in either case, nothing was stored.
+        an organization's zone was changed, so that all must be prepared again, sqlite3.OperationalError or OSError if
+        the disk fails, and LakeDamaged if the salts are lost; in each case, nothing was stored.
         """
         visits = [(prepared.submission.organization, packed) for prepared in batch for packed in prepared.packs]
         together: dict[str, ClassifiedVisits] = {}
@@ -138,7 +139,7 @@ class LiveIngest:
         return ClassifiedVisits(manifest.organizations.zone(organization), own, version)
 
     def _refresh(self, now: datetime) -> None:
-        """At most once per REFRESH_AFTER, drop cached salts and reload IP lists and tables if they have changed."""
+        """Drop cached salts, and reload IP lists and tables that have changed, at most once per REFRESH_AFTER."""
         if is_recent(self._refreshed_at, REFRESH_AFTER, now):
             return
         self._refreshed_at = now
@@ -216,7 +217,7 @@ class LiveIngest:
         return rows
 
     def _user_agent_uncached(self, sent: str) -> tuple[str, Classification, bool]:
-        """Return the unescaped user agent, its classification, and whether an address can verify or contradict the
+        """Return the unescaped user agent, its classification, and whether an address can change the
         classification.
         """
         user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # escaped as in a log

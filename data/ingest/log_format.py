@@ -10,8 +10,8 @@ from data.manifest.logs import Batch
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
     """Return the format from the options, or if that is auto, the format used to import the log's beginning.
 
-    Raises BadInput if the earlier import needed a flag that is missing now, or if it guessed columns and this import
-    must not.
+    Raises BadInput if the earlier import needed a flag that is missing now, or if it guessed columns, and this import
+    may not guess.
     """
     log_format = before.log_format if before and options.reader == "auto" else options.reader
     name, _, flag = log_format.partition(" ")

@@ -51,8 +51,8 @@ def _verified(
     encoded: dict[str, DictionaryColumn],
     is_new: Callable[[Classification], bool] = lambda _: True,
 ) -> DistinctColumn[Classification]:
-    """Return the classifications, after verifying each one that satisfies `is_new`, if an address can verify or
-    contradict it.
+    """Return the classifications, after checking by address each classification that satisfies `is_new` and that an
+    address can change.
     """
     values = enumerate(by_agent.values)
     verifiable = [index for index, value in values if is_new(value) and verifier.can_verify(value)]

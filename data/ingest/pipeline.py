@@ -89,7 +89,7 @@ class Tenant(NamedTuple):
 class Rules:
     """The inputs for building visits: rules, salts, proxies, IP lists, countries, links, time zones and exclusions."""
 
-    classifier: Callable[[], Classifier]  # returns the rules, and waits until they are loaded
+    classifier: Callable[[], Classifier]  # waits until the rules are loaded, and returns them
     salts: Callable[[str, list[date]], dict[date, str]]  # returns the salt of each day in a zone
     clients: ClientAddresses
     verifier: Verifier
@@ -111,8 +111,8 @@ class VisitBuilder:
         """Return the visits of `requests`, which must all have a null `reason`, and the number of visits that each of
         the owner's rules sets aside.
 
-        The visits are a table with the schema VISITS_OF_DAYS, sorted by day, short code and time. Columns with few
-        distinct strings are dictionary-encoded. Columns that the log's format lacks are missing.
+        The visits are a table with the columns of VISITS_OF_DAYS that the log's format has, sorted by day, short code
+        and time. Columns with few distinct strings are dictionary-encoded.
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table(), Counter()

@@ -20,7 +20,7 @@ class ReimportCheck:
         self._files = {file.path for file in lake.manifest.files.live(organization)}
 
     def run(self, log: object, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
-        """Raise BadInput if there are visits on these days (inclusive) and domains; None stands for no domain."""
+        """Raise BadInput if there are visits on these days (inclusive) and domains; None means no domain."""
         found: set[str | None] = set()
         for file in self._lake.live_files(self._organization, first_day, last_day):
             if file.path in self._files:

@@ -36,7 +36,7 @@ _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
-    """Return the mark after the first line below the header in a log's first block. Many logs share the same header."""
+    """Return the mark of a log's content up to the first line below its header, since many logs share a header."""
     end = _PREAMBLE.match(block.text).end()  # type: ignore[union-attr]  # it matches everything
     if log_format.startswith("csv") and not position.offset:
         end = block.text.find(b"\n", end) + 1
@@ -68,7 +68,9 @@ class Sibling(NamedTuple):
 
     @property
     def key(self) -> tuple[int, ...]:
-        """A key that changes when the file must be checked again. Another log that is growing is checked only once."""
+        """A key that changes when the file must be checked again. A file without a rotated file's name may be another
+        log that is growing, so it is checked only once.
+        """
         return self.stamp if self.is_rotated else self.file
 
 
@@ -103,7 +105,7 @@ class RotatedFiles:
         self._lake, self._importer, self._path, self._options = lake, importer, path, options
         self._notify = notify
         self._states: dict[tuple[int, ...], SiblingState] = {}
-        self._is_behind = False  # whether some missing files are not yet imported
+        self._is_behind = False  # whether some content may still be missing
 
     def reset(self) -> None:
         """Check all files again: the log was truncated, and one of them may be its copy."""
@@ -112,11 +114,11 @@ class RotatedFiles:
     def catch_up(
         self, live: Tail | None, late: Sequence[Tail], marks: Collection[Mark], progress: Progress
     ) -> Iterator[Summary]:
-        """Import missing content, oldest file first: the rest of partly imported files, and whole later files.
+        """Import the rest of partly imported files, and all of later files, oldest file first; yield each result.
 
-        Files that `live` and `late` have open are skipped; `marks` identify their earlier contents. Raises
-        LogUnavailable if a file cannot be read at the moment. Later files wait for it, because files older than an
-        imported file are not searched.
+        Files that `live` and `late` have open are skipped; `marks` identify copies of their earlier contents. Raises
+        LogUnavailable if a file cannot be read at the moment. Later files are imported only after it, because files
+        older than an imported file are not searched.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
         open_files: set[tuple[int, ...]] = {tail.file for tail in late}
@@ -162,7 +164,7 @@ class RotatedFiles:
         """Return the siblings to import, oldest first.
 
         They are checked from the most recently written file back to an imported file, and a little further, because a
-        server's last write to an old log may come after its last write to the next one.
+        server's last write to an old log may come after its last write to the next log.
         """
         earliest = datetime.fromisoformat(min(batch.imported_at for batch in imported.batches)) - timedelta(days=1)
         until = earliest.timestamp() * 1e9  # files last written earlier cannot continue any import

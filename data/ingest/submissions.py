@@ -1,5 +1,5 @@
-"""Live visits between a request and the manifest: parsed and classified in short steps, so that other requests do not
-wait.
+"""Live visits on their way from a request to the manifest. They are parsed and classified in short steps, so that other
+requests do not wait.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ MAX_DAYS: Final = 366
 CHUNK: Final = 20
 """Number of visits parsed and classified together; a step ends only after a whole chunk."""
 STEP_SECONDS: Final = 0.005
-"""Duration of a step: visits that are ready to be stored wait for the end of the step."""
+"""Duration of a step. Visits that are ready to be stored have to wait until the current step ends."""
 PACK: Final = 500
 """Number of visits packed together; more would take longer than a step."""
 
@@ -50,7 +50,7 @@ class ClassifiedVisits:
 
 
 class PreparedVisits:
-    """The visits of a submission that LiveIngest has prepared so far."""
+    """A submission, and its visits as far as LiveIngest has prepared them."""
 
     def __init__(self, submission: Submission) -> None:
         self.submission = submission

@@ -53,10 +53,10 @@ class Summary:
     erasures: list[Erasure] = field(default_factory=list)  # erasures of single links or visitors, undone by --again
     contradicted: Counter[str] = field(default_factory=Counter)  # visits by the agent that they falsely claim to be
     local: Counter[str] = field(default_factory=Counter)  # visits by local address
-    others: Counter[str] = field(default_factory=Counter)  # lines in formats other than the log's
+    others: Counter[str] = field(default_factory=Counter)  # number of lines in each format other than the log's
     rejected: int = 0  # lines that could not be read
     in_future: int = 0  # rejected lines that are more than a day in the future
-    rejects: list[tuple[int, str]] = field(default_factory=list)  # number and reason of the first MAX_REJECTS lines
+    rejects: list[tuple[int, str]] = field(default_factory=list)  # number and reason, for up to MAX_REJECTS lines
     rejects_file: Path | None = None
 
     def reject_rows(self) -> list[tuple[str | int, str]]:

@@ -160,7 +160,7 @@ class Tail:
         os.close(self._handle)
 
     def _resume_at(self, manifest: Manifest, organization: str, domain: str) -> bool:
-        """Continue after the longest import beyond the current position; return whether there is one."""
+        """Continue after the longest import beyond the current position; return whether there is such an import."""
         size, position, positions = self.size, self.position.copy(), {}
         longer = manifest.logs.longer(organization, self.landed_bytes, size, position.offset)
         for mark in sorted({mark for row in longer for mark in (row.whole_size, row.size)}):

@@ -35,7 +35,7 @@ _TABLE: Final = read_sql("data.ingest", "sql/salts")
 def daily_salts(path: Path, days: Iterable[date], now: datetime, zone: str = DEFAULT_ZONE) -> dict[date, str]:
     """Return the salt for each day in a zone, as 64 hexadecimal digits; create missing salts.
 
-    `now` is a timezone-aware UTC time. Salts older than 48 hours are deleted first.
+    `now` is a timezone-aware UTC time. Salts older than 48 hours are deleted first. Raises LakeDamaged.
     """
     with _open(path) as db:
         db.execute("BEGIN IMMEDIATE")
@@ -78,7 +78,7 @@ def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clie
 
 
 def delete_old_salts(path: Path, now: datetime) -> None:
-    """Delete salts older than 48 hours from the table and overwrite their bytes in the file."""
+    """Delete salts older than 48 hours from the table and overwrite their bytes in the file. Raises LakeDamaged."""
     with _open(path) as db:
         _delete_old(db, now)
 

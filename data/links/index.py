@@ -24,7 +24,7 @@ class IndexedLinks:
     """The links in a set of files. They are read only when needed, since there may be hundreds of thousands."""
 
     def __init__(self, paths: LinkPaths) -> None:
-        """`paths` are the paths of link files, which never change."""
+        """Use the link files at `paths`. Link files never change."""
         self._paths = paths
         self._resolve = lru_cache(MAX_RESOLVED)(self._find)
         self.with_tag = lru_cache(MAX_RESOLVED)(self._with_tag)
@@ -85,8 +85,8 @@ class TaggedLinks(NamedTuple):
 
     words: str
     """Their short codes, separated by spaces, for is_tagged() in prelude/3_scope.sql. If domains matter, also
-    `domain/code` for each (`/code` for a link on every domain), and `?domain/code` for links without the tag that take
-    precedence on their own domain."""
+    `domain/code` for each link (`/code` for a link on every domain), and `?domain/code` for links without the tag that
+    take precedence on their own domain."""
     found: int  # the number of links; above MAX_TAGGED, `words` is empty
 
 
@@ -96,7 +96,7 @@ NO_LINKS: Final = IndexedLinks(LinkPaths())
 class LinkIndex:
     """The current links and the time zone of each organization. Thread-safe.
 
-    Query parameters are resolved with it: target URLs to short codes, and times to days in the organization's zone.
+    It resolves query parameters: target URLs to short codes, and times to days in the organization's zone.
     """
 
     def __init__(self, lake: Lake) -> None:

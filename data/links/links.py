@@ -45,7 +45,7 @@ class LinkChanges(NamedTuple):
     """Changes to the links of an organization. Short code and domain identify a link."""
 
     added: list[Link]
-    changed: list[Link]  # as they are now
+    changed: list[Link]  # as they are after the change
     unchanged: list[Link]
     removed: list[Link]
 
@@ -99,7 +99,7 @@ def change_links(
     added_tags: Callable[[Link], Iterable[str]] = lambda _: (),
     dry_run: bool = False,
 ) -> LinkChanges:
-    """Add or change links of an organization; with `replace`, remove all others; with `dry_run`, change nothing.
+    """Add or change an organization's links; with `replace`, remove all others. With `dry_run`, only return changes.
 
     A stored link to the same URL keeps its creation time if the new link was created `now`. `added_tags` returns extra
     tags for a link. Raises BadInput for invalid tags, and without `replace`, LakeDamaged if links cannot be read.
@@ -208,7 +208,7 @@ def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> 
 
 
 def _with_tags(link: Link, before: Link | None, added: Iterable[str] = ()) -> Link:
-    """Return a link with its own tags, or else its previous ones, plus `added`. Raises BadInput for too many tags."""
+    """Return a link with its tags (if None, its previous tags) and the `added` tags. Raises BadInput for too many."""
     own = link.tags if link.tags is not None else (before and before.tags) or ()
     return dataclasses.replace(link, tags=check_tags({*own, *added}, f"the link {link.short_code}"))
 
@@ -282,7 +282,7 @@ def links_with(lake: Lake, organization: str, short_code: str) -> list[Link]:
 
 
 def parse_link(row: Mapping[str, str | None], line: str, now: datetime, tags: Iterable[object] | None = None) -> Link:
-    """Parse a link from its columns; without created_at, it counts as created `now`. Raises BadInput naming `line`."""
+    """Parse a link from its columns; created_at defaults to `now`. Raises BadInput with `line` in its message."""
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS[:4])
     if not is_short_code(short_code):
         raise BadInput(f"{line}: {short_code!r} is not a valid short code; use {SHORT_CODE_RULE}.")

@@ -1,4 +1,4 @@
-"""Redirects from short links for web servers, as files that nginx and Caddy include."""
+"""Exports short links as redirects, in files that nginx and Caddy include."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
     """Return the links that work on a domain: its own links, and links for every domain, unless the domain has its own
     link with the same short code.
 
-    Without a domain, return all links; raise BadInput if one of them names a domain.
+    Without a domain, return all links; raise BadInput if any link names a domain.
     """
     all_links = list(links)
     if not domain:

@@ -47,7 +47,7 @@ def split_tags(text: str, separator: str = ",") -> list[str]:
     try:
         rows = list(csv.reader([text], delimiter=separator, skipinitialspace=True))
     except csv.Error:
-        return [text]  # which is not a tag
+        return [text]  # rejected later, since it is not a tag
     return [tag for tag in (rows[0] if rows else []) if tag.strip()]
 
 

@@ -106,7 +106,7 @@ class ColumnGuess:
 
 
 def guess_columns(rows: Iterable[dict[str, Any]]) -> ColumnGuess:
-    """Guess the columns from some rows, each a dict by column name."""
+    """Guess the columns from rows, each a dict of values by column name."""
     values = defaultdict[str, list[str]](list)
     for row in rows:
         for name, value in row.items():

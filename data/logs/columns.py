@@ -97,8 +97,8 @@ def columns_in_objects(lines: Iterable[str]) -> list[str]:
 
 
 def rows_in_objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield each JSON object among `lines` as a dict of values by key; nested keys are joined by dots. For other JSON,
-    the dict is empty; other lines are skipped.
+    """Yield each JSON object among `lines` as a dict of values by key; nested keys are joined by dots. For other JSON
+    values, yield an empty dict; skip lines that are not JSON.
     """
     for line in lines:
         try:

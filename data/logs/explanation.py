@@ -126,7 +126,7 @@ class _Explainer:
             yield UnreadLine(number, line, nearest if reason else nearest._replace(at=None), reason or "")
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of JSON or CSV, each a dict by column; nothing for other lines."""
+        """Yield the rows of JSON or CSV, each a dict of values by column name; nothing for other lines."""
         if self._is_json:
             wraps = guess_columns(rows_in_objects(self._lines)).missing
             inner = self._reader.unwrap(self._sample)["line"].to_pylist() if wraps else []

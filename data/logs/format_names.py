@@ -7,8 +7,8 @@ FORMATS: Final = (
     "fastly", "vercel", "netlify", "npm", "heroku", "nginx-json", "google-cloud", "azure-front-door",
     "azure-application-gateway", "bunny", "s3", "envoy", "envoy-json", "cloudfront-json", "akamai", "ndjson", "csv",
 )  # fmt: skip
-"""The log formats, strictest first: if two formats match a log equally well, the earlier one is used. No line matches
-two of the first three; `combined` is tried before the others because most logs are in it."""
+"""The log formats, strictest first: if two formats match a log equally well, the earlier format is used. No line
+matches two of the first three; `combined` is tried before the others because most logs are in it."""
 
 HOSTLESS_FORMATS: Final = ("combined", "common")
 """Formats without a host in their lines."""

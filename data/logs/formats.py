@@ -5,7 +5,7 @@ visited_at (UTC), method, target, protocol, status (0: none was sent), bytes_sen
 is_complete, reject_reason and is_repaired, and any other visit column that the format has, with the column's type. A
 format that logs more facts about the request adds columns from RequestRecord (data/logs/request_facts.py), NULL where
 they are not logged. A server's format has `scheme` and `forwarded_proto` (X-Forwarded-Proto), since the scheme and
-protocol that it logs may be those of a proxy's connection. `ip` is the address that connected, or, if the log lacks it,
+protocol that it logs may describe a proxy's connection. `ip` is the address that connected, or, if the log lacks it,
 a chain like `forwarded`: the addresses that came with the request, to which each proxy has appended an address.
 `reject_reason` may explain why a line is not complete. Missing text is ''. If a request line cannot be parsed, method
 and target are ''. Directives, such as #Fields, produce no rows.
@@ -68,8 +68,8 @@ class FormatContext:
     fields: bytes = b""  # the last preceding line that begins with #Fields:
     columns: ColumnNames = field(default_factory=ColumnNames)
     layout: LineLayout | None = None
-    captures: tuple[str, ...] = ()  # the headers that HAProxy captures; (): RECOMMENDED
-    latest: datetime = datetime.max  # naive, UTC; later times are errors
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures; empty: RECOMMENDED
+    latest: datetime = datetime.max  # naive, UTC; later times are rejected
 
     def parameters(self, name: str) -> dict[str, Any]:
         """Return the parameters for a format's SQL."""
@@ -206,7 +206,9 @@ class LineReader:
         return pa.concat_tables([requests.filter(is_kept), found.filter(is_specific)])
 
     def unwrap(self, lines: pa.Table) -> pa.Table:
-        """Return the lines wrapped by JSON objects among `lines`, as a table (number, line, parts)."""
+        """Return the lines wrapped by JSON objects among `lines`, and JSON after a prefix, as a table (number, line,
+        parts).
+        """
         lines = lines.filter(pc.match_substring(lines["line"], "{"))
         if not len(lines):
             return lines

@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
     log_format: str  # '' when no format is near
     at: int | None = None  # index of the first different character; None if the format has no fixed order
-    wanted: str = ""  # the example's text at this index, or the missing keys
+    wanted: str = ""  # the text expected at this index, or the missing keys
 
 
 class _Token(NamedTuple):

@@ -206,7 +206,7 @@ class _CompactReader:
             case 12:
                 self.struct()
             case _:
-                raise pa.ArrowInvalid(f"a page header has a value of the unknown type {kind}")
+                raise pa.ArrowInvalid(f"a page header or the footer has a value of the unknown type {kind}")
 
     def _structs(self) -> list[_Fields]:
         """Read the structs of a list; return [] if the list has other values."""

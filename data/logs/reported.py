@@ -218,7 +218,7 @@ def _time(value: datetime | float, now: datetime) -> datetime:
     except (ValueError, OverflowError, OSError) as error:
         raise BadInput("time is not valid; write it like 2026-03-04T12:30:00Z") from error
     if moment.year < 1970 or moment > now + MAX_CLOCK_SKEW:
-        raise BadInput("time must be after 1970 and at most one day in the future")
+        raise BadInput("time must be in 1970 or later, and at most one day in the future")
     return moment
 
 

@@ -82,7 +82,9 @@ def is_plain(beginning: bytes) -> bool:
 
 
 def identify(path: Source, lengths: Iterable[int]) -> Content:
-    """Read a log once; hash its decompressed content, and its first n bytes for each n in `lengths` up to its size."""
+    """Read a log once and return the hash of its decompressed content, and of its first n bytes for each n in `lengths`
+    up to its size. Raises BadInput if it cannot be read.
+    """
     marks = sorted(set(lengths), reverse=True)
     digest, size, prefixes, is_truncated = hashlib.sha256(), 0, {}, False
     try:
@@ -213,7 +215,7 @@ def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
 
 
 def _readable(path: Source, size: int) -> Iterator[bytes]:
-    """Yield the first `size` decompressed bytes. Truncation is not an error here: `identify` has reported it."""
+    """Yield the first `size` decompressed bytes, or fewer if the log is truncated, which only `identify` reports."""
     try:
         for chunk in _chunks(path):
             yield chunk[:size]
@@ -253,7 +255,7 @@ def _limited(room: int, path: Source, chunks: Iterable[bytes]) -> Iterator[bytes
         if room < 0:
             raise BadInput(
                 f"{path} expands to more than {MAX_EXPANSION:,} times its size, which is unusual for a log; "
-                "if it is one, import it decompressed (Parquet as JSON lines)."
+                "if it is a log, import it decompressed (Parquet as JSON lines)."
             )
         yield chunk
 

@@ -1,4 +1,5 @@
-"""Describes how Docker and log collectors wrap log lines in JSON objects, and keeps lines split by Docker together.
+"""Describes how Docker and log collectors wrap log lines in JSON objects, and keeps together the parts of a line
+that Docker splits.
 
 formats/wrapped.sql extracts the lines.
 """

@@ -31,7 +31,7 @@ def files_to_back_up(copy: sqlite3.Connection) -> list[RegisteredFile]:
 
 
 def forget_other_files(copy: sqlite3.Connection) -> BackupResult:
-    """Delete the rows of files that are not backed up from a copy of the manifest; return what the backup contains."""
+    """Delete from a copy of the manifest the rows of files that are not backed up; return what the backup contains."""
     for kind in KINDS:
         kind.execute("DELETE FROM of_kind WHERE deletable_at IS NOT NULL OR NOT ?", copy, [kind.is_backed_up])
     copy.execute("VACUUM")

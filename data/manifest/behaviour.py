@@ -10,7 +10,7 @@ from data.visits import check_organization
 
 
 class Behaviour:
-    """Whether each organization's answers use behaviour signals."""
+    """The switch for behaviour signals in the answers of each organization."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -33,5 +33,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days of the files with visits that were not judged. Today's files are never judged."""
+    """Return the days of files with visits that have not been judged, which always include today's files."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

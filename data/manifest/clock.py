@@ -24,5 +24,5 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def unchecked_bounds(before: datetime | None) -> tuple[str, str]:
-    """Return the range of `checked_at` values that count as checked since `before`; an empty range if it is None."""
+    """Return the range of recorded times from `before` until now (plus TOLERANCE); empty if `before` is None."""
     return (format_time(before), format_time(datetime.now(UTC) + TOLERANCE)) if before else ("~", "")

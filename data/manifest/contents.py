@@ -32,8 +32,8 @@ _OBJECT: Final = "INSERT OR IGNORE INTO objects (organization, bucket, key, etag
 SELECT ?, ?, ?, ?, id FROM batches WHERE organization = ? AND sha256 = ?"
 
 OldManifest: TypeAlias = Mapping[str, Sequence[tuple[Any, ...]]]
-"""The rows of the tables that a rebuild keeps, by table name; each row of `files` has only a path, a SHA-256 and
-whether the file is live."""
+"""The rows of the tables that a rebuild keeps, by table name. Each row of `files` has only the path, the SHA-256, and
+a value that is true if the file is live."""
 
 
 def read_old_manifest(path: Path) -> OldManifest | None:

@@ -27,7 +27,7 @@ class Copy(NamedTuple):
 
     @property
     def upload_problem(self) -> str:
-        """Why objects written earlier may still appear in the copy; "" if no such objects are expected."""
+        """The reason why objects written earlier may still appear in the copy; "" if no such objects are expected."""
         until = self.settles_at
         return f"an interrupted upload may still appear until {until:%Y-%m-%d %H:%M} UTC." if until else ""
 
@@ -79,7 +79,7 @@ class Copies:
         return found[0]
 
     def record(self, copy: Copy, version: int, content: str, now: datetime) -> None:
-        """Record that a copy now matches the manifest as it was after `copy` was read.
+        """Record that a copy matches the manifest, which the caller read after `copy`.
 
         The copy then contains no erased visits, unless objects written earlier may still appear.
         """

@@ -1,6 +1,6 @@
 """Computes the days covered by an organization's reported visits and logs (each log from its first to its last visit).
 
-A day without visits may be a quiet day, or its log may never have been imported. Comparisons must not confuse them.
+A day without visits may be a quiet day, or its log may never have been imported. Comparisons must not confuse the two.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ covered day."""
 
 
 def is_pause(last_at: str, first_at: str) -> bool:
-    """Return whether two times, in the manifest's format, are more than MAX_PAUSE apart, which counts as a gap."""
+    """Return whether `first_at` is more than MAX_PAUSE after `last_at`: a gap. Both are in the manifest's format."""
     return datetime.fromisoformat(first_at) - datetime.fromisoformat(last_at) > MAX_PAUSE
 
 
@@ -30,7 +30,7 @@ def span(*spans: tuple[str, str]) -> tuple[str, str]:
 
 
 def note_received(db: sqlite3.Connection, organization: str, first_at: str, last_at: str) -> None:
-    """Record when reported visits were received, in the caller's transaction. Only a gap starts an interval."""
+    """Record when reported visits were received, in the caller's transaction. After a gap, begin a new interval."""
     row = db.execute(
         "SELECT rowid, last_at FROM received WHERE organization = ? ORDER BY last_at DESC LIMIT 1", [organization]
     ).fetchone()

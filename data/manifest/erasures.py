@@ -29,7 +29,7 @@ class Erasures:
         self._database = database
 
     def record(self, organization: str, erasure: Erasure, first_day: date, last_day: date) -> None:
-        """Record an erasure before it begins to search these days (inclusive)."""
+        """Record an erasure of visits on these days (inclusive). Call this before the erasure begins."""
         with self._database.transaction() as db:
             db.execute(
                 "INSERT INTO erasures VALUES (?, ?, ?, ?, ?)",

@@ -27,7 +27,7 @@ class Exclusions:
         self._database = database
 
     def are_files_aside(self, organization: str) -> bool:
-        """Return whether answers leave out requests for files; by default, these are counted."""
+        """Return whether answers leave out requests for files; by default, answers count them."""
         return bool(self._database.rows("SELECT 1 FROM files_aside WHERE organization = ?", [organization]))
 
     def bits_aside(self, organization: str) -> int:

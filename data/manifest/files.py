@@ -33,7 +33,7 @@ class LandedFile:
     changed_ns: int  # st_ctime_ns, which unlike st_mtime_ns cannot be set back after a change
     inode: int
     checked_at: datetime  # when its bytes were last verified
-    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
+    unfinished_of: int | None = None  # the batch of the unfinished last line (without a newline) that it contains
     schema_version: int = SCHEMA_VERSION  # the schema version of its visits
     behaviour_version: int = 0  # the BEHAVIOUR_VERSION by which its visits were judged; 0: not judged
     facts: int = 0  # the bits of REQUEST_FACTS that at least one of its visits has, and NETWORKS if it applies
@@ -143,11 +143,11 @@ class Files:
     def days_to_merge(
         self, now: datetime, most_open: int, organization: str | None, version: int
     ) -> list[tuple[str, date]]:
-        """Return the organization and date of each day to merge or judge, for one organization or, if it is None, all.
+        """Return each day to merge or judge, with its organization; with `organization`, only that organization's days.
 
-        A past day is included if it has several files, or a file not judged by `version` or a later version; a day that
-        is not over, if it has more than `most_open` files. Days with files that were never judged come first;
-        otherwise, days with more files come first.
+        A past day is included if it has several files, or a file not judged by `version` or a later version. A day that
+        is not over is included if it has more than `most_open` files. Days with files that were never judged come
+        first; otherwise, days with more files come first.
         """
         rows = self._database.rows(
             "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
@@ -195,7 +195,7 @@ class Files:
                 kind.execute("UPDATE of_kind SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", db, row)
 
     def deletable(self, now: datetime) -> list[str]:
-        """Return the paths of dead files with a grace period that has ended, or would end impossibly late."""
+        """Return the paths of deletable dead files: their grace period has ended, or would end impossibly late."""
         bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
         rows = self._database.rows(
             "SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds

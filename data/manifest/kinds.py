@@ -31,7 +31,7 @@ class FileKind(NamedTuple):
     def execute(
         self, sql: str, db: sqlite3.Connection, parameters: Sequence[object] | Mapping[str, object] = ()
     ) -> sqlite3.Cursor:
-        """Execute a statement in which of_kind stands for this kind's table, and day_of_kind for its day column."""
+        """Execute a statement, with of_kind replaced by this kind's table, and day_of_kind by its day column."""
         return db.execute(sql.replace("day_of_kind", self.day).replace("of_kind", self.table), parameters)
 
     def rows(self, sql: str, database: Database, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -79,7 +79,7 @@ class LinkFiles:
     def replace(
         self, organization: str, read: LiveLinks, move: MoveLinks, now: datetime, *, made: Collection[str] = ()
     ) -> None:
-        """Move a file into place with `move` and make it the base file; it also replaces the file of changes.
+        """Move a file into place with `move`; it replaces both the base file and the file of changes.
 
         `made` are the ids of the queued edits that the file includes; they are recorded. Raises Conflict unless the
         live files are still the `read` files.
@@ -102,7 +102,7 @@ class LinkFiles:
         changes: int,
         made: Collection[str] = (),
     ) -> None:
-        """Move a file into place with `move` and make it the file of changes; `changes` is how many it has.
+        """Move a file into place with `move` and make it the file of changes; `changes` is the number of changes in it.
 
         `made` and the exceptions are the same as for `replace`.
         """

@@ -36,18 +36,18 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
     whole_size: int = 0  # its length up to the end of the last finished line
     visits: int = 0
     log_format: str = ""
-    imported_at: str = ""  # "" in the footers of all files but its last, which alone records that it was finished
+    imported_at: str = ""  # "" in the footers of all files but the last, which alone records the end of the import
     first_at: str = ""  # the times of its first and last visit; "": it has no visits
     last_at: str = ""
     object: ObjectVersion | None = None  # source of the content, in a bucket or drop folder; not read back
 
 
 def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
-    """Return the import that content of `size` bytes continues, out of the imports of its prefixes; None if the content
-    is new.
+    """Return the import that content of `size` bytes continues; None if the content is new.
 
-    Among imports of equal length, one with this domain is preferred. If no import has visits (the content may be only a
-    header that many files share), only an import of the whole content counts, and it is returned without its domain.
+    This is the longest of `prefixes`, the imports of the content's beginnings; if several are equally long, an import
+    with this domain is preferred. If no import has visits (the content may be only a header that many files share),
+    only an import of the whole content counts, and it is returned without its domain.
     """
     ascending = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
     if any(batch.visits for batch in ascending):
@@ -58,7 +58,7 @@ def continued_batch(prefixes: Iterable[Batch], size: int, domain: str) -> Batch 
 def check_domain(name: object, before: Batch | None, domain: str) -> None:
     """Raise BadInput if a log, called `name` in the message, was first imported with a domain other than `domain`.
 
-    A log that was first imported without a domain may be continued with one.
+    A log that was first imported without a domain may be continued with any domain.
     """
     if before and before.domain and _normal(before.domain) != _normal(domain):
         raise BadInput(
@@ -82,7 +82,7 @@ class Logs:
         self._database = database
 
     def batches(self, organization: str, domain: str | None = None) -> list[Batch]:
-        """Return every import of an organization, or those with this domain; longest content first."""
+        """Return all imports of an organization or, with `domain`, those for that domain; longest content first."""
         rows = self._database.rows(
             "SELECT * FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
             [organization, domain],

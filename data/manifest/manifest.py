@@ -45,11 +45,10 @@ class Manifest:
     def __init__(
         self, path: Path, refuse_new: str = "", connect: Connect = open_database, *, is_shared: bool = False
     ) -> None:
-        """Open or create the manifest, with the arguments of open_database. Raises LakeDamaged if a newer version wrote
-        it.
+        """Open or create the manifest; the arguments and exceptions are the same as for Database.
 
         With `is_shared`, the lake is used by several programs: the manifest cannot be rebuilt while it is open, and is
-        not written to if it is outdated.
+        not written to if it is outdated. Raises the exceptions of SharedDatabase.
         """
         self._path = path
         self._database = database = (SharedDatabase if is_shared else Database)(path, refuse_new, connect)
@@ -96,7 +95,7 @@ class Manifest:
 
     @property
     def problem(self) -> str:
-        """Why nothing may be written into the lake, with the remedy, as a sentence; "" if all is well."""
+        """The reason why nothing may be written into the lake, with the remedy, as a sentence; "" if all is well."""
         return generation_problem(self._database, self._path.parent)
 
     def land(
@@ -112,9 +111,9 @@ class Manifest:
     ) -> None:
         """Register a batch (as put_batch does) and its files, dated in `zone`, in one transaction.
 
-        `excluded` is the number of visits set aside by each of the owner's rules. The file of the unfinished last line
-        of `continues` expires, since this batch has read that line again. Raises the exceptions of put_batch, and
-        ZoneChanged if the organization has another zone.
+        `excluded` is the number of visits set aside by each of the owner's rules. The file with the visit from the
+        unfinished last line of `continues` expires, since this batch has read that line again. Raises the exceptions of
+        put_batch, and ZoneChanged if the organization has another zone.
         """
         with self._database.transaction() as db:
             check_zone_is(db, organization, zone)

@@ -78,7 +78,7 @@ class Organizations:
         return self.state(organization).zone
 
     def is_new(self, organization: str) -> bool:
-        """Return whether an organization has no visits yet and its zone has not been set."""
+        """Return whether an organization has no imports or visits yet, and its zone has not been set."""
         has_zone = self._database.rows("SELECT 1 FROM zones WHERE organization = ?", [organization])
         return not (has_zone or self._database.rows(_HAS_VISITS, {"organization": organization}))
 
@@ -118,7 +118,7 @@ def begin_epoch(db: sqlite3.Connection, organization: str) -> None:
 
 
 def check_zone_is(db: sqlite3.Connection, organization: str, zone: str) -> None:
-    """Raise ZoneChanged if an organization's zone is not `zone`, in which visits to be committed are dated."""
+    """Raise ZoneChanged if an organization's zone is not `zone`, by which the visits to commit were dated."""
     now = state_of(db, organization).zone
     if now != zone:
         raise ZoneChanged(f"the time zone of {organization} has since been set to {now}; try again.")

@@ -18,7 +18,7 @@ from data.manifest.organizations import check_zone_is
 from data.rules.exclusions import NONE_EXCLUDED, ExcludedVisits
 
 SESSION_BITS: Final = 20
-"""Number of low bits in a row's id, which number the rows within its session."""
+"""Number of low bits of a row's id that count the rows of its session."""
 
 
 def session_of(row: int) -> int:
@@ -136,8 +136,8 @@ class Pending:
         return [PendingBatch(*row) for row in rows]
 
     def land(self, ids: Iterable[int], received: tuple[str, str], landed: Sequence[ReportedVisits]) -> None:
-        """Delete the pending rows with these ids, and move the files with their visits into place. `received` is the
-        first and the last time at which they were received.
+        """Delete the pending rows with these ids, and move the files with their visits into place. `received`
+        contains the times at which the first and the last row were received.
 
         Raises Conflict if another process moved the visits, or ZoneChanged if a zone was changed.
         """

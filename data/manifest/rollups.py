@@ -74,7 +74,7 @@ class RollupFiles:
     ) -> list[tuple[str, date]]:
         """Return the organizations and months with a past day that lacks a valid rollup and has no recent files.
 
-        Rollups at the `lost` paths are invalid. Runs a single query.
+        A file is recent for `quiet_period`. Rollups at the `lost` paths are invalid. Runs a single query.
         """
         clock = datetime.now(UTC)  # the system clock sets checked_at
         asked = {

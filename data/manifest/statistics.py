@@ -64,7 +64,7 @@ class StoredSpan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the organization has no visits at all."""
+        """True if the organization has no visits at all."""
         return self.first_day is None and not self.has_pending
 
 

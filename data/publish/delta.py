@@ -190,7 +190,7 @@ class DeltaLog:
         self._target.delete(self._target.list(f"{self._log}/"))
 
     def read_on(self, state: TableState) -> TableState:
-        """Apply later versions to an earlier state, up to the first missing one. Raises ForeignLog like `read`."""
+        """Apply later versions to an earlier state, up to the first missing version. Raises ForeignLog like `read`."""
         while body := self._target.get(self._key(state.version + 1)):
             state = self._next_state(state, state.version + 1, body)
         return state

@@ -40,7 +40,7 @@ from data.store.lake import Lake, StoredFile
 from data.store.link_files import fold_links
 
 RECORDED_AFTER: Final = timedelta(minutes=2)
-"""Minimum interval between two records that an unchanged copy still matches the manifest."""
+"""Minimum interval at which to record that an unchanged copy still matches the manifest."""
 MAX_VERSIONS: Final = 100
 """Number of versions after which a checkpoint is written, so that readers need not read all versions."""
 _LOG: Final = logging.getLogger(__name__)
@@ -268,7 +268,7 @@ class LakePublisher:
         self._cleaned[table.folder] = self._now().date()
 
     def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile) -> None:
-        """Upload a file from the lake. Raises Conflict if the file is gone."""
+        """Upload a file. Raises Conflict if it is no longer live; LakeDamaged if it is live but missing or damaged."""
         if self._is_interrupted.is_set():
             raise PublishInterrupted
         try:
@@ -286,7 +286,7 @@ def _key(table: DeltaLog, file: PublishedFile) -> str:
 def follow_erasures(
     lake: Lake, organization: str = "", now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> list[FollowedCopy]:
-    """Apply due erasures to the copies of one organization, or of all. At unreachable targets, they remain due."""
+    """Apply due erasures to the copies of one organization, or of all. At unreachable targets, erasures remain due."""
     found = []
     for copy in lake.manifest.copies.find(organization=organization):
         problem = ""

@@ -16,10 +16,10 @@ class PublishedObjects(NamedTuple):
     visits: list[str]  # keys of objects at the target
     links: list[str]
     unpublished_visits: list[LandedFile]  # lake files without a published object
-    unpublished_links: list[str]  # paths of such lake files
+    unpublished_links: list[str]  # paths of link files in the lake without a published object
     epoch: int | None
-    """The epoch in which replaced objects are read instead of the files merged from them; None if there are no such
-    objects."""
+    """The organization's epoch if replaced objects are read in place of the files merged from them, which is valid only
+    in that epoch; otherwise None."""
 
 
 class PublishedLake:

@@ -23,7 +23,7 @@ _BEHIND_AFTER: Final = timedelta(minutes=10)
 class CopyFinding(NamedTuple):
     """A difference between a target and the published state."""
 
-    place: str  # an object, or a target that cannot be reached
+    place: str  # an object, a table's folder or a target
     reason: str
 
 

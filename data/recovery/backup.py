@@ -1,6 +1,6 @@
 """Makes a consistent copy of a lake that may be in use. Copying it back restores the lake. Salts are never included.
 
-control.sqlite is copied first, since it holds redirects until they are added to the links. It is followed by the
+control.sqlite is copied first, since redirects wait there until they are added to the links. It is followed by the
 manifest, by the files of visits and links that are live in the copied manifest, and by the remaining files, such as IP
 lists.
 """

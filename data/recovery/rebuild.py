@@ -146,9 +146,7 @@ class Rebuild:
         ]
 
     def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
-        """Return each organization's zone. Raises LakeDamaged if its visits that would count are dated in several
-        zones.
-        """
+        """Return each organization's zone. Raises LakeDamaged if an organization's visits are in several zones."""
         dated = defaultdict[str, dict[str, str]](dict)
         for organization, zone in old["zones"]:
             dated[organization][zone] = "the old manifest"

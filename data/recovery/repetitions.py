@@ -65,9 +65,9 @@ def _not_in(engine: duckdb.DuckDBPyConnection, file: VisitFile, others: list[Vis
 
 
 def without_repeated(repetition: Repetition, staging: Path) -> VisitFile:
-    """Write and return a file without the visits that are also in the older files with finished lines.
+    """Copy the repetition's file without the visits that are also in older files with finished lines; return the copy.
 
-    It replaces the repetition's file and its `unfinished` files.
+    The copy replaces the repetition's file and its `unfinished` files.
     """
     file, older = repetition.file, [one for one in repetition.older if one.footer.unfinished_of is None]
     names = {*file.footer.replaces, *(one.path.name for one in (file, *repetition.unfinished))}

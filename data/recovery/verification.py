@@ -1,5 +1,6 @@
-"""Verifies a lake: visits, links and rollups by their SHA-256, seeds, databases and pending visits. Nothing is
-repaired, but damaged rollups expire.
+"""Verifies a lake: its databases, seeds and pending visits, and its visits, links and rollups by their SHA-256.
+
+Nothing is repaired, but damaged rollups expire.
 """
 
 import os
@@ -50,7 +51,7 @@ class VerificationResult:
 
     @property
     def is_manifest_damaged(self) -> bool:
-        """Whether the manifest is damaged, in which case other damage may be undetected."""
+        """True if the manifest is damaged, in which case other damage may be undetected."""
         return any(finding.path == DATABASES[0] for finding in self.findings)
 
 

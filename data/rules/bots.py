@@ -128,7 +128,8 @@ def unescaped(logged: str) -> str:
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
     """Return the match for a row of the public list.
 
-    With `is_ours`, the row's token is in our table: unless it matched there, it is only part of another bot's name.
+    With `is_ours`, an AI agent in our table has the row's token. If that agent does not match first, the token is only
+    part of another bot's name.
     """
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
     if kind == "seo" and not _SEO.search(f"{row['pattern']} {row.get('description', '')}"):
@@ -156,8 +157,8 @@ def _literal(pattern: str) -> str:
 
 
 def agent_pattern(token: str, exact: bool = False) -> str:
-    """Return a regular expression (RE2 or PCRE) that finds a token as a whole word in a user agent in lower case; with
-    `exact`, it must be the whole user agent.
+    """Return a regular expression (RE2 or PCRE) that finds a token in a user agent in lower case. The token must be a
+    whole word, unless it ends with `/`, a space, `(` or `-`; with `exact`, it must be the whole user agent.
     """
     escaped = re2.escape(token.lower())
     if exact:

@@ -1,7 +1,7 @@
 """Classifies requests: a person, one of four kinds of AI traffic, a search crawler or another bot.
 
 The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
-a version that its browser never had → a method that browsers do not use to open pages → referrer spam → campaign and
+a user agent that no browser ever had → a method that browsers do not use to open pages → referrer spam → campaign and
 referrer of an AI product → a person.
 Then the path may correct the classification of people, libraries and unknown bots (paths.py).
 Client addresses are evaluated in ip_verification.py, signatures in signers.py.

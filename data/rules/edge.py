@@ -1,5 +1,5 @@
-"""Applies verdicts on clients by the edge, the network in front of a server. Only Cloudflare's logs contain such
-verdicts.
+"""Applies the verdicts on clients that the edge (the network in front of a server) logs. Only Cloudflare's logs contain
+them.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ KINDS: Final = {
 Evidence: https://developers.cloudflare.com/bots/concepts/bot/verified-bots/categories/
 """
 _KINDS_OF_ADDRESSES: Final = {"searchEngine": "search", "monitoringService": "monitor"}
-"""The agent_kind for each of Cloudflare's classes of addresses that imply one.
+"""The agent_kind that a Cloudflare class of addresses implies; other classes imply none.
 
 Evidence: https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/#clientipclass
 """

@@ -39,7 +39,7 @@ _PROVIDERS: Final = {
 
 
 class CountryDatabase:
-    """An open database from MaxMind, DB-IP or IPinfo that maps IP addresses to countries."""
+    """An opened database in MaxMind's format that maps IP addresses to countries."""
 
     def __init__(self, path: Path) -> None:
         """Open the database file at `path`. Raises BadInput if it is missing or not in MaxMind's format."""
@@ -59,7 +59,9 @@ class CountryDatabase:
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def first_country(self) -> tuple[str, str] | None:
-        """Return an address and its country; None if the first networks have none, as in a database of operators."""
+        """Return an address and its country; None if the first networks have no country, as in a database of operators,
+        or if the file is damaged.
+        """
         try:
             addresses = (str(network.network_address) for network, _ in islice(self._reader, _NETWORKS_TRIED))
             return next(((address, code) for address in addresses if (code := self.lookup(address))), None)

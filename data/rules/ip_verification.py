@@ -16,7 +16,7 @@ from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
-"""Maximum number of days between a visit and the fetching of a list for the list to contradict or identify an agent,
+"""Maximum number of days between a visit and the download of a list that may contradict or identify the visit's agent,
 since operators change addresses."""
 
 
@@ -36,7 +36,7 @@ class Verifier:
         hosting = {row.name for row in load(IpList, "ip_lists") if row.hosting}
         of_agents = {name: snapshot for name, snapshot in snapshots.items() if name not in hosting}
         self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in of_agents.items()}
-        rows = [*tables.agents()[len(tables.own) :], *tables.own]  # if rows have the same name, the last one wins
+        rows = [*tables.agents()[len(tables.own) :], *tables.own]  # if rows have the same name, the last row wins
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
         self._methods = {row.agent: row.verify for row in rows if row.verify}
         identifying = [row.name for row in load(IpList, "ip_lists") if row.identifies and row.name in self._lists]
@@ -94,8 +94,8 @@ class Verifier:
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
 
     def identified(self, address: str, day: date) -> Classification | None:
-        """Return the classification of the agent whose address list, as fetched around the day of the visit, contains
-        the address; None if no list contains it.
+        """Return the classification of the agent that a list fetched within FRESH_DAYS of the visit identifies by this
+        address; None if no such list contains it.
 
         Addresses are reassigned over time, so lists from other times do not identify agents.
         """

@@ -1,7 +1,7 @@
-"""The kind of network that an address belongs to.
+"""Determines the kind of network that an address belongs to.
 
-The package iporigin contains 39,000 ranges of 49 providers, most of which publish their ranges, and is released every
-few weeks. Evidence: https://pypi.org/project/iporigin/. hosting.toml lists the networks of 89 more hosting providers,
+The package iporigin contains 39,000 ranges of 49 providers (most publish their ranges), and is released every few
+weeks. Evidence: https://pypi.org/project/iporigin/. hosting.toml lists the networks of 89 more hosting providers,
 and the lists fetched by `traffic agents refresh` contain the networks of 900.
 """
 

@@ -61,7 +61,7 @@ def _problems_of_fields(row: Agent) -> Iterator[str]:
     if row.agent_kind in _NOT_BY_AGENT:
         yield f"agent_kind {row.agent_kind!r} is not for agents; use another agent_kind"
     if row.confidence not in _CONFIDENCES:
-        yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}: more requires verified addresses"
+        yield f"confidence is {row.confidence!r}; use {', '.join(_CONFIDENCES)}; address checks set the other values"
     if is_ai and row.ai_source is None:
         yield f"ai_source is missing; name the AI product, since agent_kind is {row.agent_kind!r}"
     if row.ai_source is not None and not is_ai:

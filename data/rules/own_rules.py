@@ -29,7 +29,7 @@ def checked_exclusion(kind: ExclusionKind, value: str) -> Exclusion:
             raise BadInput(f"{value!r} is not an address or network, such as 203.0.113.7 or 203.0.113.0/24.") from error
     if kind == "path":
         if not value.startswith("/") or any(sign in value for sign in "?#"):
-            raise BadInput(f"{value!r} is not a path, such as /admin, which starts with / and has no query string.")
+            raise BadInput(f"{value!r} is not a path; write it like /admin, with / at the start and without ? or #.")
         return Exclusion(kind, value.rstrip("/") or "/")
     try:
         pattern = compile_pattern(value)

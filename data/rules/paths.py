@@ -50,7 +50,7 @@ class PathRules:
         return bool(query) and self._attack.search(encodable(query)) is not None
 
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
-        """Yield the first row that matches `path`, if it overrides the rest of the classification."""
+        """Yield the first row that matches `path`, if it changes the classification."""
         for pattern, row in self._rows:
             if pattern.search(encodable(path)):
                 changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)
@@ -73,8 +73,8 @@ def path_kind(is_probe: bool, is_program: bool, is_link: bool) -> str:
 def classify_path(classification: Classification, path_kind: str) -> Classification:
     """Correct a classification by the kind of the requested path.
 
-    For a probe, people, AI referrals, libraries and bots without a name in the tables become scanners; for a path that
-    programs fetch, people and AI referrals become bots with low confidence.
+    If the path is a probe, people, AI referrals, libraries and bots without a name in the tables become scanners. If
+    programs fetch the path, people and AI referrals become bots with low confidence.
     """
     is_person = classification.device_type != "bot"
     kind, method = classification.agent_kind, classification.detection_method

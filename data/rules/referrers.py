@@ -74,7 +74,7 @@ class ReferrerTable:
         return next((self._spammers[name] for name in _parent_names(host) if name in self._spammers), None)
 
     def path_of(self, host: str, referrer_type: str) -> str:
-        """Return a path on which `host` has this type, preferably /. Stored visits have only the host."""
+        """Return a path on which `host` has this type; / if possible or if there is none. Only the host is stored."""
         at_root = self.find(host, "/")
         if at_root is None or at_root.referrer_type != referrer_type:
             for row in (row for name in _parent_names(host) for row in self._rows.get(name, ())):
@@ -84,15 +84,15 @@ class ReferrerTable:
 
 
 class Campaigns:
-    """Recognizes AI products by utm_source: the values in campaigns.toml, or hosts of AI products."""
+    """Recognizes AI products by the values in campaigns.toml, or by their hosts, in utm_source or `referrer`."""
 
     def __init__(self, referrers: ReferrerTable) -> None:
         self._rows = {row.utm_source: row for row in load(Campaign, "campaigns")}
         self._referrers = referrers
 
     def match(self, query: str) -> RuleMatch | None:
-        """Return the match for an AI product that a query names in utm_source or, as Grok does, by its host in
-        `referrer`.
+        """Return the match for the AI product that a query names in utm_source or, as Grok does, by its host in
+        `referrer`; None if it names no AI product.
         """
         source = (utm_values(query)[0] or "").lower().removeprefix("www.")
         row = self._rows.get(source)

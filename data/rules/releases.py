@@ -93,12 +93,12 @@ class BrowserReleases:
             return day and date(day.year + years, 3, 1)
 
     def stale_since(self, user_agent: str) -> date | None:
-        """Return the day halfway to `outdated_since`: most people have a newer version by then."""
+        """Return the day halfway to `outdated_since`: most people have a newer version by then. None if unknown."""
         day, years = self._superseded(user_agent)
         return day + timedelta(days=round(365.25 * years / 2)) if day else None
 
     def late_since(self, user_agent: str) -> date | None:
-        """Return the day a quarter of the way to `outdated_since`: half a year for self-updating browsers."""
+        """Return the day a quarter of the way to `outdated_since` (half a year for self-updating browsers), or None."""
         day, years = self._superseded(user_agent)
         return day + timedelta(days=round(365.25 * years / 4)) if day else None
 
@@ -107,8 +107,8 @@ class BrowserReleases:
         return self._superseded(user_agent)[1] == _FIRST_OUTDATED
 
     def old_since(self, user_agent: str) -> date | None:
-        """Return the day half a year after the next version was released; None for versions that people never stop
-        using.
+        """Return the day half a year after the next version was released; None if this is unknown, or for versions
+        that people never stop using.
         """
         day, _ = self._superseded(user_agent)
         return day + _HALF_A_YEAR if day else None

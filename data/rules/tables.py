@@ -71,7 +71,7 @@ class Agent(RuleRow, frozen=True):
     ai_source: Text | None = None
     exact: bool = False  # the whole user agent must equal the token
     verify: tuple[VerificationMethod, ...] = ()
-    server_side: bool = False  # it uses only the addresses in its lists, so other addresses contradict it
+    server_side: bool = False  # the agent uses only the addresses in its lists, so other addresses contradict it
 
 
 class OwnAgent(Agent, frozen=True, kw_only=True):
@@ -214,7 +214,7 @@ class IpList(RuleRow, frozen=True):
     operator: Text
     url: Text
     format: Annotated[str, Meta(pattern="^(prefixes|text|geofeed|json:.+)$")]  # see ip_lists.parse_networks
-    identifies: bool = False  # only the agent uses these addresses, so a browser's user agent does not matter
+    identifies: bool = False  # only the agent uses these addresses, which identify it despite a browser's user agent
     hosting: bool = False  # the networks of hosting providers, not of an agent
 
 

@@ -28,7 +28,7 @@ def content_of(path: Path, most: int) -> bytes:
         if stat.S_ISLNK(status.st_mode):
             raise BadInput(f"{path} is a symbolic link; replace it with the file it points to.")
         if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{path} is a folder or a device; replace it with a table of agents.")
+            raise BadInput(f"{path} is a folder or a device; replace it with a regular file.")
         if status.st_size > most:
             raise BadInput(f"{path} has {status.st_size:,} bytes; keep at most {most:,}.")
         return path.read_bytes()

@@ -1,4 +1,4 @@
-"""The engines that rewrite visits: DuckDB with a memory limit, spilling into the lake, and interruptible."""
+"""The engines that rewrite visits: interruptible DuckDB connections with a memory limit, which spill into the lake."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from data.store.lake import Lake
 from data.store.layout import spill_folder
 
 MIN_MEMORY: Final = 192 << 20
-"""DuckDB's minimum memory limit in bytes; beyond its limit, it spills into the lake's staging folder.
+"""DuckDB's lowest memory limit in bytes. Beyond its memory limit, DuckDB spills into the lake's staging folder.
 
 With this limit, merging and counting a day of five million visits takes at most 501 MB for the whole process; with a
 limit of 160 MB it takes 479 MB, with 256 MB it takes 564 MB, and with 512 MB it takes 806 MB.

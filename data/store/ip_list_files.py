@@ -1,4 +1,4 @@
-"""A lake's IP lists, one file for each: `ip-lists/<name>.json`, replaced atomically.
+"""A lake's IP lists, one file per list: `ip-lists/<name>.json`, replaced atomically.
 
 If a list cannot be downloaded or parsed, the old file stays.
 """
@@ -54,9 +54,7 @@ def _snapshot(path: Path) -> FetchedList:
 
 
 def changed_at(lake: Lake) -> int:
-    """Return the last time that any list was replaced: the modification time of the lists' folder, in nanoseconds since
-    1970.
-    """
+    """Return when a list was last replaced: the modification time of the lists' folder, in nanoseconds since 1970."""
     return lake.ip_lists.stat().st_mtime_ns
 
 

@@ -24,7 +24,7 @@ class Names(NamedTuple):
     source: str  # "shipped", or the path of a release
     checked: str  # the last day on which a row was checked, such as 2026-11-29
     is_outdated: bool = False
-    """Whether the lake's release is older than the shipped tables, which are therefore used."""
+    """True if the lake's release is older than the shipped tables, which are therefore used."""
 
     def __str__(self) -> str:
         return f"{self.source}, checked {self.checked}"
@@ -52,13 +52,13 @@ def names_in_use(lake: LakeFolders) -> Names:
 
 
 def sha256_of_release(lake: LakeFolders) -> str:
-    """Return the SHA-256 of the release in a lake, whether it is used or not; "" if there is no release."""
+    """Return the SHA-256 of a lake's release, even if it is not used; "" if there is no release. Raises BadInput."""
     content = content_of(lake.released, MAX_BYTES)
     return hashlib.sha256(content).hexdigest() if content else ""
 
 
 def names_of(lake: LakeFolders) -> Names:
-    """Return the source of the names in use: the shipped tables if the release is unreadable or invalid."""
+    """Return the result of names_in_use; if the release is unreadable or invalid, the source is "shipped"."""
     try:
         return names_in_use(lake)
     except BadInput:  # reported by `traffic doctor` and every command that classifies

@@ -43,11 +43,11 @@ class StagedFile(NamedTuple):
     organization: str
     day: date
     visits: int
-    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
+    unfinished_of: int | None = None  # the batch of the unfinished last line (without a newline) that it contains
     name: str = ""  # name of the file at its final path, without suffix; "": the same as in the staging folder
     behaviour_version: int = 0  # as in LandedFile
     facts: int = 0  # as in LandedFile
-    is_overwriting: bool = False  # whether a file with this name exists that the manifest does not list
+    is_overwriting: bool = False  # it will overwrite a file with this name that the manifest does not list
 
 
 class Landing:
@@ -57,13 +57,13 @@ class Landing:
         """Begin an empty batch. `content` identifies the visits to land, for example by a log's SHA-256, so that their
         files always get the same names.
 
-        After an interrupted landing, the next attempt thus overwrites the files of that landing, but no other file with
-        the same name, since such a file may be unregistered only because an older manifest was restored.
+        After an interrupted landing, the next attempt thus overwrites the files of that landing. It overwrites no other
+        unregistered file with the same name, since an older manifest may have been restored.
         `pending` is the range of pending rows to be moved.
         """
         self.visits = 0
         self.counts_hours = pending is not None
-        """Whether `arrived` is filled: for reported visits, and for visits landed by a follower."""
+        """True if `arrived` is filled, as for reported visits and for visits landed by a follower."""
         self.batch = secrets.randbits(62)  # the id of the batch, chosen before it is committed
         self._lake = lake
         self.organization = organization
@@ -140,8 +140,9 @@ class Landing:
         discard(self._lake, self._staged)
 
     def _prepare_move(self, batch: Batch, replaced: list[LandedFile]) -> Move:
-        """Write the last file, which records the batch and the files of an unfinished line that it replaces; hash all
-        files.
+        """Write the last file, which records the batch and the `replaced` files; hash all files.
+
+        Returns the function that moves them into place.
         """
         if self._last_part is not None:
             batches, replaces = [batch], tuple[str, ...]()

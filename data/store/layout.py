@@ -49,7 +49,7 @@ class LakeFolders:
         self.root, self.seeds = root, seeds
         self.staging = seeds / ".staging"  # the folder where files are written before they are committed
         self.rejects = root / "rejects"
-        """The folder of files that list the line numbers of lines that could not be parsed, with the reasons."""
+        """The folder of files that list unparsable lines by line number, with the reasons."""
         self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
         self.own_agents = root / "agents.toml"  # the table of agents, written by its operator
         self.released = root / "rules.toml"  # newer tables, fetched by `traffic agents refresh`
@@ -130,7 +130,7 @@ def claim(staging: Path, name: str, text: str) -> Iterator[None]:
 
 
 def delete_abandoned(staging: Path) -> None:
-    """Delete spilled files with a free lock: a process id may be reused, but a lock ends with its process."""
+    """Delete spilled files that no process has locked. The process id in the name is not checked: it may be reused."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -41,7 +41,7 @@ _ROW_GROUP: Final = 10_000
 
 @contextmanager
 def editing(lake: Lake, organization: str) -> Iterator[LiveLinks]:
-    """Lock out other edits of links, of all organizations, and yield the live files of one organization.
+    """Lock out other edits of links, even of other organizations, and yield the live files of one organization.
 
     Newer files that are not in the manifest become live first: they show that an older manifest was restored, or that a
     program was killed during an edit. Raises OutdatedManifest.
@@ -73,7 +73,7 @@ def replace_links(lake: Lake, organization: str, read: LiveLinks, links: pa.Tabl
     """Replace an organization's links atomically with a table of LINKS: after a kill, the old or the new links are
     live.
 
-    A sweep deletes the old files after READERS_GRACE. `made` are the ids of the pending edits that the table includes;
+    A sweep deletes the old files after READERS_GRACE. `made` are the ids of the queued edits that the table includes;
     they are recorded in the same transaction. Raises Conflict unless the `read` files are still live.
     """
     now = datetime.now(UTC)
@@ -89,7 +89,7 @@ def lay_over(lake: Lake, organization: str, read: LiveLinks, changes: pa.Table, 
     """Apply a table of LINK_CHANGES over an organization's links atomically.
 
     The changes are folded if there are too many, or if there is no base file yet. `read` and `made` are the same as for
-    replace_links. Raises Conflict unless the `read` files are still live, and LakeDamaged.
+    replace_links. Raises Conflict unless the `read` files are still live, and LakeDamaged if they are damaged.
     """
     paths = intact_links(lake, read)
     if read.changes:

@@ -70,6 +70,6 @@ def _footer(path: Path) -> dict[str, str]:
 
 
 def _registered(root: Path, path: Path) -> RegisteredFile:
-    """Return a record for adding a file to the manifest, with the hash in the file's name."""
+    """Return a record for adding a file to the manifest. The hash is taken from the file's name."""
     size, inode = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
     return RegisteredFile(path.relative_to(root).as_posix(), size, path.name.partition("-")[0], 0, inode)

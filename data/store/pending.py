@@ -45,8 +45,8 @@ def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], no
 def flush_all(lake: Lake) -> int:
     """Move all pending visits into Parquet files; return how many were moved.
 
-    Visits that cannot be read stay pending. They raise LakeDamaged after all other visits have been moved, or
-    NewerVersion if a newer version of this program packed all of them.
+    Visits that cannot be read stay pending. Once all other visits have been moved, this raises LakeDamaged, or
+    NewerVersion if a newer version of this program packed all the unreadable visits.
     """
     latest = lake.manifest.pending.latest_id()
     moved, last, unreadable = 0, 0, _DamagedBatches()
@@ -71,7 +71,7 @@ def check_pending(manifest: Manifest, organization: str = "") -> None:
 
 
 def _raise_for(unreadable: _DamagedBatches) -> None:
-    """Raise LakeDamaged if a batch is damaged, or else NewerVersion if a newer version of this program packed one."""
+    """Raise LakeDamaged if a batch is damaged; else NewerVersion if a newer version of this program packed a batch."""
     damaged = [batch for batch, error in unreadable if not isinstance(error, NewerVersion)]
     if damaged:
         visits, ids = sum(batch.visits for batch in damaged), ", ".join(str(batch.id) for batch in damaged[:5])

@@ -144,7 +144,7 @@ def rewrite_each(
     """Pop parts from a queue and rewrite them one by one, at most `limit`; return the number of parts rewritten.
 
     Each part belongs to one organization. Parts that have changed or have a damaged file are skipped; without `wait`,
-    so are parts of organizations with files that another program is rewriting. If the queue is done before
+    so are parts of organizations with files that another program is rewriting. If the queue is empty before
     `limit` is reached, the first LakeDamaged or duckdb.Error is raised.
     """
     done, number, damage = 0, 0, None

@@ -25,8 +25,8 @@ from data.store.lake_tables import names_of, rules_version_of
 from data.text import percentage
 
 MAX_FOOTERS: Final = 500
-"""If first and last days have more files than this, their footers (0.2 ms each) are not read, and the times of visits
-are unknown. Also the maximum number of files read for their rule versions."""
+"""If organizations' first and last days have more files than this, footers (0.2 ms each) are not read, and the times of
+visits are unknown. Also the maximum number of files read for their rule versions."""
 MAX_COUNTED: Final = 2_000
 """If an organization has more files than this, their signals (0.6 ms for each file) are not read."""
 
@@ -50,7 +50,7 @@ class LakeStatus:
     names: str
     """The source and the date of the agent and referrer names."""
     reclassify_due: bool
-    """Whether any of the MAX_FOOTERS oldest files has visits that were not classified by the current rules."""
+    """True if any of the MAX_FOOTERS oldest files has visits that were not classified by the current rules."""
 
 
 def status_of(lake: Lake, now: datetime) -> LakeStatus:
@@ -108,7 +108,7 @@ def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[st
 
 
 def count_with_bits(lake: Lake, files: Iterable[LandedFile], bits: int) -> int | None:
-    """Count the visits in some files with any of these bits in `signals`; return None if a file cannot be read."""
+    """Count the visits in these files that have any of `bits` in `signals`; return None if a file cannot be read."""
     count = 0
     for file in files:
         try:
@@ -144,8 +144,8 @@ class FileShare(NamedTuple):
 
 
 def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
-    """Return the share of requests for files on the newest day with visits from `first` to `last`, if they count and
-    exceed a third.
+    """Return the share of requests for files on the newest day with visits from `first` to `last`; None if they are set
+    aside or at most a third of the visits.
 
     A past day is preferred. One day represents all days well enough, and only a file or two must be read.
     """

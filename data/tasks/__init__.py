@@ -1,1 +1,1 @@
-"""Tasks that change stored visits: merging, judging, erasure, retention, reclassification."""
+"""Tasks that merge, judge, reclassify, expire and erase stored visits."""

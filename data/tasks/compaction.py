@@ -74,7 +74,7 @@ class Compactor:
         threads: int = 1,
         version: int = BEHAVIOUR_VERSION,
     ) -> None:
-        """Merge each past day into one file once nothing has landed in it for `quiet_period`.
+        """Prepare to merge each past day into one file once nothing has landed in it for `quiet_period`.
 
         The day is also judged, unless this `version` of the signals or a later version has judged it; with `version` 1,
         all judged days are skipped. With `process`, days with more than MAX_VISITS_IN_SERVER visits are merged in that
@@ -173,7 +173,7 @@ class Compactor:
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
         """Merge and judge days together. If that fails, put each day into the queue separately and raise Conflict.
 
-        For a single day, hash the files if one cannot be read; raises LakeDamaged for a damaged file.
+        For a single day, hash all files if the engine fails; raises LakeDamaged for a damaged file.
         """
         try:
             if self._process and len(merges) == 1 and visits_of(merges) > MAX_VISITS_IN_SERVER:

@@ -56,7 +56,7 @@ class Criteria(NamedTuple):
 
     @property
     def selects_whole_days(self) -> bool:
-        """Whether, on each day, either all visits match or none do."""
+        """True if, on each day, either all visits match or none do."""
         return (self.short_code, self.domain, self.no_domain, self.visitor) == (None,) * 4
 
     def matches_day(self, day: date) -> bool:

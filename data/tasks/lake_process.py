@@ -81,8 +81,8 @@ class LakeProcess:
 
 
 def main() -> None:
-    """Call the function named in the command's arguments: caller's process id, lake, module, function, function's
-    arguments.
+    """Call a function. The command's arguments are the caller's process id, the lake, the module, the function, and the
+    function's own arguments.
     """
     parent, root, module, name, *arguments = sys.argv[1:]
     threading.Thread(target=end_without, args=(int(parent),), daemon=True).start()

@@ -17,7 +17,7 @@ MAX_OPEN_FILES: Final = 12
 """Maximum number of files for a day that still receives visits; even with files that land during a merge, such a day
 has fewer than 16."""
 VISITS_AT_ONCE: Final = 100_000
-"""Maximum number of visits in days merged together: planning the merge of a small day takes longer than the merge."""
+"""Maximum number of visits in days merged together. Small days share a merge: planning takes longer than merging."""
 BYTES_AT_ONCE: Final = 16 << 20
 """Maximum size in bytes of days merged together, which matters if visits have long strings."""
 FILES_AT_ONCE: Final = 100
@@ -114,8 +114,8 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
     """Return the files to merge on a day that still receives visits, if it has too many files.
 
-    These are the smallest files, without files that have at least 1.25 times the total number of visits in all smaller
-    ones, if few enough files remain. So a visit is rewritten about four times a day.
+    These are the smallest files, up to the first file with at least 1.25 times as many visits as all smaller files
+    together, provided that few enough files remain. A visit is thus rewritten about four times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

@@ -75,7 +75,7 @@ class ReclassificationResult:
 
     @property
     def changed(self) -> int:
-        """The number of visits that change."""
+        """The number of visits with a changed classification."""
         return sum(agents.total() for agents in self.changes.values())
 
 

@@ -3,8 +3,7 @@
 Pending visits are not checked. Once they are in a file, the next run expires them. Unknown files, which are not in the
 manifest, expire like all others; since no query reads them, their visits are deleted immediately.
 
-With a clock that is ahead, too much would expire, so the clock is first compared with the newest visit and the last
-run.
+If the clock were ahead, too many visits would expire, so it is first compared with the newest visit and the last run.
 """
 
 from contextlib import suppress
@@ -47,7 +46,7 @@ class RetentionResult:
 def apply_retention(
     lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
 ) -> RetentionResult:
-    """Expire the visits of days more than `days` ago, for one organization or for all, one after another.
+    """Expire the visits of days more than `days` ago, for one organization or, one after another, for all.
 
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
     This never waits for an import. It trusts `now`, so call `clock_problem` first.
@@ -74,8 +73,8 @@ def apply_retention(
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
     """Expire the visits of old days, unless the clock may be ahead.
 
-    If the clock may be ahead, raises ClockDoubtful, except in a run one to two days after the first such run, by the
-    same clock.
+    If the clock may be ahead, raises ClockDoubtful, until the same clock shows a time one to two days after the
+    first such run.
     """
     if problem := clock_problem(lake, now):
         doubted_at = lake.manifest.last_runs.time_of(_DOUBT)
@@ -91,8 +90,9 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
 
 
 def clock_problem(lake: Lake, now: datetime) -> str:
-    """Return why the clock may be ahead (it is more than a day later than both the newest visit and the last run); ''
-    if it is not.
+    """Return why the clock may be ahead: it is more than a day later than the newest visit and the last run, if any.
+
+    Returns '' otherwise, and if there are no visits.
     """
     today = now.astimezone(UTC).date()
     day = lake.manifest.files.newest_day(today)

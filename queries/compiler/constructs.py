@@ -53,7 +53,7 @@ def _problem(node: exp.Expr) -> str:
         case exp.Anonymous():
             return "" if node.name in FUNCTIONS else ": an unchecked function"
         case exp.In() if node.args.get("query") and not _decides_about_rows(node):
-            return ": IN with a subquery, unless it is in a condition on rows and not under NOT"
+            return ": IN with a subquery, outside a condition on rows or under NOT"
         case exp.Ordered() if node.args.get("nulls_first"):
             return ": an ORDER BY with NULLS FIRST"
         case exp.Join() if (node.side, node.kind) not in JOINS or node.method or not node.args.get("on"):

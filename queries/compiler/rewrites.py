@@ -56,7 +56,7 @@ def _parameter(node: exp.Dot) -> exp.Expr:
 
 
 def _variable(node: exp.Anonymous) -> exp.Expr:
-    """Turn a session variable with one value into a named parameter, and `explain`, unsupported here, into NULL."""
+    """Turn a session variable with one value into a named parameter. `explain` becomes NULL: a cluster ignores it."""
     if node.name == "getvariable" and node.expressions[0].name == "explain":
         return exp.cast(exp.null(), "ARRAY<STRING>", dialect="spark")
     kind = _VARIABLES.get(node.expressions[0].name) if node.name == "getvariable" else None

@@ -25,7 +25,7 @@ _TABLE_MACROS: Final = (
     "read_visits_with_aside", "read_visits", "read_scope_of_every_group", "read_scope_with_aside",
     "read_visits_in_scope", "read_scope_for_links", "visits_to_count",
 )  # fmt: skip
-"""Table macros that become relations with the same names: their arguments select the files to read."""
+"""Table macros that become relations with the same names, since their arguments only select files to read."""
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # sqlglot warns about CREATE TYPE, which is not compiled
 

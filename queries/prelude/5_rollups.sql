@@ -1,9 +1,9 @@
 -- The two parts of a relation: visits that are counted now, and precomputed rows of rollups. A day is
 -- closed when the rollup of its month contains its rows, for all domains together (for_domain NULL) and for each one.
--- Reads four more session variables: rollups (the files, an empty one first), closed_months (the days to take from
+-- Reads five more session variables: rollups (the files, an empty one first), closed_months (the days to take from
 -- them, as bits of each month), uncovered_files (the visits of all other days, an empty file first) and sources: for each
 -- relation the view that it counts visits from, chosen in queries/snapshot.py. A relation without a source is an error.
--- And in_memory, if several answers share their input: the names of relations with all rows in <relation>_in_memory.
+-- The fifth is in_memory, set if several answers share input: the relations with all rows in <relation>_in_memory.
 
 CREATE MACRO day_bit(day) AS CAST(1 << (extract(day FROM day) - 1) AS INTEGER);  -- bit 0 is the first of the month
 

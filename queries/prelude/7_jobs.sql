@@ -1,5 +1,5 @@
 -- Macros that detectors and measures share. Reads one more session variable, subjects: the subjects of
--- jobs, by the columns that name them, each with a number. Measures join its view subject, which is empty while the
+-- jobs, by the columns that name them, each with a number. Measures join the view subject, which is empty while the
 -- variable is unset.
 
 CREATE TYPE subjects AS STRUCT(

@@ -1,5 +1,5 @@
 -- The rows and the order of a list. Reads six more session variables: search, unvisited, sorted_by,
--- ascending, skipped and shown. By default, all rows are in the list, ordered by the number of visits.
+-- ascending, skipped and shown. By default, the list has the 100 rows with the most visits.
 
 CREATE MACRO is_listed(text, visits) AS
     (NOT coalesce(getvariable('unvisited'), FALSE) OR visits = 0)

@@ -15,7 +15,7 @@ from data.sql import read_sql
 
 FOLDERS: Final = ("prelude", "sources", "relations", "names")
 """The folders of SQL files, in order: macros and scope, source views of visits, relations of counts, and lookup tables
-of names. Each folder uses only earlier folders, and stored rows do not depend on names."""
+of names. A folder may use only the folders before it; stored rows do not depend on names."""
 
 BASES: Final = {
     "visits_in_scope": "one row for each visit in scope",

@@ -1,5 +1,5 @@
 -- The short codes with an answered visit in the days of the scope, counted or set aside, regardless of the scope's
--- other filters. They are looked up while a word filters: a word filter selects visits, but not which codes are links.
+-- other filters. They are read only while the scope filters by a word, which does not change which codes are links.
 CREATE VIEW answered_links AS
 SELECT DISTINCT short_code, domain
 FROM (

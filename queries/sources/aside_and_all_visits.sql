@@ -1,3 +1,3 @@
--- Every visit in scope, and the visits set aside that show which short codes are links.
+-- Every visit in scope, and visits set aside or of other groups that show which short codes are links.
 CREATE VIEW aside_and_all_visits AS
 SELECT CAST(getvariable('domain') AS VARCHAR) AS for_domain, * FROM read_scope_for_links(getvariable('files'));

@@ -1,4 +1,4 @@
--- The latest requests that left-out counts: twenty that are not counted, and twenty that count as bots.
+-- The latest requests in the counts of left-out: twenty that are set aside, and twenty that count as bots.
 SELECT reason, visited_at, coalesce(user_agent, 'unknown') AS user_agent, coalesce(domain, 'unknown') AS domain,
     coalesce(path, 'unknown') AS path, coalesce(CAST(status AS VARCHAR), 'unknown') AS status
 FROM (

@@ -1,4 +1,4 @@
--- Fetches of the links in scope by AI operator before the first person whom its products sent, compared with chance.
+-- By AI operator: fetches of the links in scope before its products sent the first person, compared with chance.
 WITH mine AS (
     SELECT coalesce(names.operator, ai_source, 'unknown') AS operator, is_referral, visited_at
     FROM ai_link_visits LEFT JOIN operators AS names ON name = ai_source

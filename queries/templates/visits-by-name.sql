@@ -1,5 +1,5 @@
--- Daily visits by name, for the 20 named agents and the 20 referrers with the most visits, and for as many without visits
--- in the first half of the days. Visits by referrer are by people, including AI referrals.
+-- Daily visits by name, for the 20 named agents and the 20 referrers with the most visits, and for up to 20 of each
+-- that had no visits in the first half of the days. Visits by referrer are by people, including AI referrals.
 WITH named AS (
     SELECT 'agent' AS subject, agent AS name, day, visits FROM daily_agents
     WHERE agent IS NOT NULL AND operator IS NOT NULL AND agent <> '(other)' AND visits > 0

@@ -31,7 +31,7 @@ class ApiKey(Struct, frozen=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(description="the first characters of the key")]
     name: str
     created_by: Annotated[
-        str | None, Meta(description="the `sub` of the identity token that created it; null if the command line did")
+        str | None, Meta(description="user (`sub`) or browser session that created it; null if the command line did")
     ]
     created_at: Time
     last_used_at: Annotated[Time | None, Meta(description="to the hour, but not before created_at")]

@@ -35,7 +35,7 @@ class Key:
     name: str
     created_at: str
     revoked_at: str | None
-    created_by: str | None  # `sub` of the identity token that created it over HTTP; None: the command line
+    created_by: str | None  # user (`sub`) or browser session that created it over HTTP; None: the command line
     last_used_at: str | None  # to the hour, but not before created_at
     expires_at: str | None  # None: never
     state: str  # active, expired or revoked
@@ -58,8 +58,8 @@ class ApiKeys:
         """Create a key for an organization and return it. Only its hash is stored. Raises BadInput for an invalid
         argument.
 
-        `expires_at` is a time with an offset, or a day; the key then expires at the end of that day in UTC. Without
-        `expires_at`, the key never expires.
+        `expires_at` is a time with an offset, or the last day (in UTC) on which the key is valid. Without `expires_at`,
+        the key never expires.
         """
         check_organization(organization)
         if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
@@ -89,7 +89,7 @@ class ApiKeys:
         return key
 
     def revoke_key(self, key_id: str, organization: str = "") -> None:
-        """Revoke a key. Raises BadInput unless a key with this id is active.
+        """Revoke a key. Raises BadInput unless an unrevoked key has this id.
 
         If `organization` is given, only a key of that organization is revoked.
         """
@@ -98,7 +98,7 @@ class ApiKeys:
             "RETURNING id",
             [to_text(self._clock()), key_id, organization],
         ):
-            raise BadInput(f"no active key {key_id!r}; `traffic keys list` shows them.")
+            raise BadInput(f"no active key has the id {key_id!r}; `traffic keys list` shows all keys.")
 
     def find(self, key: str) -> Key | None:
         """Return the record of a key, or None if there is none. A mistyped key is rejected by its checksum."""
@@ -131,7 +131,7 @@ def is_well_formed_key(text: str) -> bool:
 
 
 def _expiry(text: str, now: str) -> str:
-    """Convert an expiry given by a user to the stored format. Raises BadInput unless it is in the future."""
+    """Convert a user's expiry to the stored format. Raises BadInput unless it is a future day, or time with offset."""
     try:
         at = datetime.fromisoformat(text)
         if _DAY.fullmatch(text):
@@ -145,7 +145,7 @@ def _expiry(text: str, now: str) -> str:
 
 
 def _checksum(secret: str) -> str:
-    """Return the secret's CRC-32 as six base-62 digits, as in GitHub's tokens: it detects typos, and helps scanners."""
+    """Return the secret's CRC-32 in base 62, as in GitHub's tokens: it reveals typos, and helps secret scanners."""
     number, digits = zlib.crc32(secret.encode()), ""
     for _ in range(_CHECK_LENGTH):
         number, digit = divmod(number, len(_ALPHABET))

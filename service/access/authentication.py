@@ -27,7 +27,7 @@ MAX_CLAIM_LENGTH: Final = 255
 MAX_TIMESTAMP: Final = 253_402_300_799
 """The last second of the year 9999."""
 TOKEN_CACHE_SECONDS: Final = 60
-"""How long a verified identity token is cached: verifying it takes longer than answering from the cache."""
+"""How long a verified identity token is cached, since verifying it takes longer than sending a cached answer."""
 API_KEY_CACHE_SECONDS: Final = 2
 """How long a verified API key is cached, and therefore how long a revoked key may still be accepted."""
 MAX_REMEMBERED: Final = 4_096
@@ -171,7 +171,7 @@ class AuthenticationMiddleware:
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with scope["caller"] set, or answer with 401 or the refusal in the scope."""
+        """Answer with scope["refusal"] or 401, or pass the request on, with scope["caller"] for non-public paths."""
         if "refusal" in scope:
             await render(scope["refusal"])(scope, receive, send)
             return

@@ -1,7 +1,7 @@
 """The identity provider's public keys (JWKS), from a file or a URL. Tokens are checked in authentication.py.
 
-PyJWT's PyJWKClient is not used because requests must not wait for the provider: that client fetches under a lock,
-retries a failed fetch for every unknown kid, does not use expired keys while the provider is down, drops keys without a
+PyJWT's PyJWKClient is not used, because requests would wait for the provider: it fetches under a lock, and retries a
+failed fetch for every unknown kid. It also does not use expired keys while the provider is down, drops keys without a
 kid, and rejects the whole set if one key has an unknown `alg`.
 """
 
@@ -25,7 +25,7 @@ from service.outgoing.connection import OutgoingError
 from service.outgoing.http import fetch
 
 REFRESH_SECONDS: Final = 240
-"""Time after which keys are read again: 80 % of five minutes."""
+"""Time after which keys are read again, so that they are normally less than five minutes old."""
 MAX_STALE_SECONDS: Final = 86_400
 """How long the last good keys are used while the source cannot be read."""
 FETCH_TIMEOUT_SECONDS: Final = 3
@@ -72,8 +72,8 @@ class JwksClient:
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
-        """Return the key with a kid (None: the only key) and the generation of the key set. Raises PyJWTError if the
-        set has no key with this kid, or if the kid is invalid.
+        """Return the key with a kid, and the generation of the key set. For None, that is the only key or, if there are
+        several, the key without a kid. Raises PyJWTError if there is no such key, or if the kid is invalid.
         """
         kid = _valid_kid(kid)
         self._refresh_if_old()
@@ -124,9 +124,7 @@ class JwksClient:
         asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     def _fetch(self, reading: Future[None]) -> None:
-        """Read the keys and use them. On an error, keep the last good keys; log the error unless it repeats the last
-        one.
-        """
+        """Read the keys and use them. On an error, keep the last good keys; log the error only if it is new."""
         try:
             if "://" in self._source:
                 body = asyncio.run(fetch(self._source, FETCH_TIMEOUT_SECONDS, MAX_BYTES))
@@ -183,7 +181,7 @@ def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
 
 
 def _valid_kid(kid: object) -> str | None:
-    """Return the kid if it is valid, or None if there is none. Raises PyJWTError if it is invalid."""
+    """Return the kid, which may be None. Raises PyJWTError if it is invalid."""
     if kid is None or (isinstance(kid, str) and 0 < len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()):
         return kid
     raise jwt.InvalidTokenError("not a kid")

@@ -67,7 +67,7 @@ class OidcClient:
     def __init__(
         self, settings: Settings, authenticator: Authenticator, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Raises BadInput if the issuer is not an address that may be fetched."""
+        """Raise BadInput if the issuer is not an address that may be fetched."""
         if not is_allowed_url(settings.jwt_issuer):
             raise BadInput("TRAFFIC_OIDC_CLIENT_ID needs TRAFFIC_JWT_ISSUER to be an https address.")
         self._settings = settings
@@ -98,7 +98,7 @@ class OidcClient:
         """Check the `iss` of an authorization response (RFC 9207). Raises Forbidden or ProviderUnavailable."""
         is_required = (await self._discover()).get("authorization_response_iss_parameter_supported") is True
         if issuer != self._settings.jwt_issuer and (is_required or issuer is not None):
-            raise Forbidden("This response came from another identity provider.", "Begin again from the sign-in page.")
+            raise Forbidden("This response is from an unknown identity provider.", "Begin again from the sign-in page.")
 
     async def user(self, sign_in: PendingSignIn, code: str) -> Caller:
         """Exchange a code for the user who signed in. Raises Unauthorized, Forbidden or ProviderUnavailable."""
@@ -161,8 +161,8 @@ class OidcClient:
     async def _fetch(
         self, url: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Fetch a JSON object. Raises ProviderUnavailable, or Forbidden if the provider answers a form with 400:
-        it rejects the code.
+        """Fetch a JSON object. Raises Forbidden if the provider answers a form with 400, which means that the code is
+        rejected, and ProviderUnavailable for every other failure.
         """
         try:
             if self._slots.locked():
@@ -183,7 +183,7 @@ class OidcClient:
         return found
 
     def _unavailable(self, reason: str) -> ProviderUnavailable:
-        """Return the error to raise; log its reason unless it repeats the last one."""
+        """Return the error to raise; log the reason unless it is the same as last time."""
         if reason != self._last_error:
             _LOG.warning("The identity provider cannot sign users in: %s", reason)
         self._last_error = reason

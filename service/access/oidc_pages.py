@@ -16,7 +16,7 @@ from service.core.http.errors import Forbidden, Unauthorized
 COOKIE: Final = "traffic-oidc-"
 """Prefix of sign-in cookies. Each sign-in has its own cookie, named after a hash of its state, with a new secret."""
 MAX_COOKIES: Final = 8
-"""Maximum number of concurrent sign-ins per browser; a further sign-in deletes the oldest one's cookie."""
+"""Maximum number of concurrent sign-ins per browser; a further sign-in deletes the oldest cookie."""
 
 
 def routes(context: PageContext, client: OidcClient) -> list[Route]:
@@ -55,7 +55,7 @@ async def callback(context: PageContext, client: OidcClient, request: Request) -
     try:
         user = await client.user(sign_in, query["code"])
     except Unauthorized as error:
-        message = "Ask the administrator of the identity provider for an organization, then sign in again."
+        message = "Ask the administrator of the identity provider to assign you to an organization, then sign in again."
         raise Forbidden("The identity provider rejected the sign-in.", message) from error
     hours = context.services.settings.session_hours
     opened = await context.control.write(context.sessions.store.open_by_provider, user, hours)

@@ -29,10 +29,10 @@ class PageLink(NamedTuple):
     path: str  # after /app/
     title: str
     key: str = ""  # the keys that open it
-    section: str = ""  # path prefix of its pages; "": a single page, which keeps the filters
+    section: str = ""  # path prefix of its pages; "": the link is to a single page and keeps the filters
 
     def is_current(self, path: str) -> bool:
-        """Return whether this link is the current one on the page with this path."""
+        """Return whether the link opens the page with this path, or this page is in the link's section."""
         return path.startswith(self.section) if self.section else path == self.path
 
 
@@ -82,8 +82,8 @@ class PageContext:
         status: int = 200,
         **content: Any,  # noqa: ANN401  # of any template
     ) -> Response:
-        """Return the page of a Settings tab. In `content`, `made` is a secret to show, so the page is not compressed; a
-        `problem` changes the status from 200 to 400.
+        """Return the page of a Settings tab. If `content` has a secret to show (`made`), the page is not compressed; if
+        it has a `problem`, the status 200 becomes 400.
         """
         status = 400 if content.get("problem") and status == 200 else status
         tabs = [(tab.title, f"{self.root}/{tab.path}", tab.is_current(path)) for tab in self._tabs]

@@ -124,9 +124,9 @@ class SessionStore:
         return self._open(organization, role, "link", timedelta(days=days))
 
     def open_by_key(self, key: Key) -> OpenedSession:
-        """Open a session for an active API key. It ends after KEY_SESSION_DAYS, or earlier if the key ends.
+        """Open a session for an active API key. It ends after KEY_SESSION_DAYS, or when the key expires or is revoked.
 
-        When a key has more than MAX_SESSIONS_OF_A_KEY sessions, the oldest ones end.
+        If a key has more than MAX_SESSIONS_OF_A_KEY sessions, its oldest sessions end.
         """
         lifetime, expires_at, now = timedelta(days=KEY_SESSION_DAYS), from_text(key.expires_at), to_text(self._clock())
         lifetime = min(lifetime, expires_at - self._clock()) if expires_at else lifetime
@@ -185,7 +185,7 @@ class SessionStore:
         return bool(rows)
 
     def revoke_others(self, own: Session) -> None:
-        """End all sessions of a session's organization except that session."""
+        """End all sessions of the organization except `own`."""
         self.database.rows(
             "UPDATE sessions SET revoked_at = ? WHERE organization = ? AND id <> ? AND revoked_at IS NULL",
             [to_text(self._clock()), own.organization, own.id],
@@ -222,7 +222,7 @@ class Sessions:
         self.store = store
         self._cached: TTLCache[str, Session] = TTLCache(MAX_CACHED, CACHE_SECONDS)
         self._forgotten = 0
-        """Number of cache invalidations; a session is not cached if one happened while it was read."""
+        """Number of cache invalidations; a session is not cached if this number changed while it was read."""
 
     async def session(self, secret: str) -> Session | None:
         """Return the valid session with this secret, cached for CACHE_SECONDS, or None if there is none."""
@@ -246,7 +246,7 @@ class Sessions:
         return is_revoked
 
     async def revoke_others(self, own: Session) -> None:
-        """End all other sessions of a session's organization, immediately on this server."""
+        """End all sessions of the organization except `own`, immediately on this server."""
         await self.store.database.write(self.store.revoke_others, own)
         self._forget(lambda session: session.organization == own.organization and session.id != own.id)
 

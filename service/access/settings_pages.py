@@ -15,7 +15,7 @@ TABS = (PageLink("settings/api-keys", "API keys"), PageLink("settings/sessions",
 
 
 def routes(context: PageContext) -> list[Route]:
-    """Return the routes for keys and sessions, and for Settings, which redirects to the tab API keys."""
+    """Return the routes for keys and sessions, and for Settings, which redirects to the API keys tab."""
     pages, root = _SettingsPages(context), f"{context.root}/settings"
     return [
         Route(root, pages.first),
@@ -69,7 +69,7 @@ class _SettingsPages:
 
     async def sessions(self, request: Request, problem: str = "") -> Response:
         """List the sessions that the caller may end: all sessions of the organization if the caller may change
-        settings, otherwise only the caller's own. After a rejected form, also show its problem.
+        settings, otherwise only the caller's own. If a form was rejected, also show the `problem`.
         """
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)

@@ -1,6 +1,4 @@
-"""Signing in, by a one-time link, an API key pasted into the form or a redirect to the identity provider; and signing
-out.
-"""
+"""Sign-in by one-time link, by pasted API key or at the identity provider, and sign-out."""
 
 from functools import partial
 from urllib.parse import quote

@@ -73,7 +73,7 @@ class _Parts:
     """The long-lived objects of the service, which the application closes when it stops."""
 
     def __init__(self, settings: Settings, clock: Clock, log: Log | None, opened: ExitStack) -> None:
-        """Push each resource to `opened` as soon as it is open; if this constructor fails, the caller closes them."""
+        """Push each resource to `opened` as soon as it is open. If this fails, the caller closes `opened`."""
         self.opened = opened
         self.lake = lake = Lake(settings.lake, create=True)
         opened.callback(lake.manifest.close)
@@ -95,7 +95,7 @@ class _Parts:
         self.cache = AnswerCache()
 
         def detecting_engine(seconds: float) -> Engine:
-            # A separate engine: it reads the files of all organizations once, and their footers would fill the memory.
+            # A separate engine, since it reads all files once: their footers would fill the memory of the other engine.
             opened = Warehouse(lake, values, settings.memory, seconds, in_background=True)
             return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 
@@ -243,7 +243,7 @@ def _metrics(parts: _Parts, limiter: RateLimiter, bodies: ReceivedBodies, clock:
             counter("traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted),
             gauge("traffic_visits_pending", "Live visits not yet in a file.",
                   lambda: lake.manifest.pending.backlog().visits),
-            gauge("traffic_manifest_outdated", "Whether the manifest is older than the files.",
+            gauge("traffic_manifest_outdated", "State of the manifest: 1 if it is older than the files, otherwise 0.",
                   lambda: bool(lake.manifest.problem)),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
             by_outcome("traffic_hook_deliveries", "Attempts to send messages.", lambda: sender.outcomes),

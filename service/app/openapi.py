@@ -35,25 +35,25 @@ _MORE_ERRORS: Final = {
 """Errors that only some operations have, by status."""
 _HEADERS: Final = {
     "X-Request-Id": "id of this request in the server's log",
-    "X-RateLimit-Limit": "requests answered per minute for each source address",
+    "X-RateLimit-Limit": "maximum number of requests per minute for each source address",
     "X-RateLimit-Remaining": "requests left in the current window",
     "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
     "Retry-After": "seconds to wait; 0 while requests remain",
 }
 _CONDITIONS: Final = {
     "412": ("If-Match", "the ETag that the current version must have, or * if any version must exist; otherwise 412"),
-    "304": ("If-None-Match", "the ETag of a response already received; 304 without a body while it is unchanged"),
+    "304": ("If-None-Match", "the ETag of an earlier response; 304 without a body if it is still current"),
 }
-"""The request header that leads to each status, and the header's meaning."""
+"""The request header that can cause each status, and the header's meaning."""
 _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "number": {"schema": {"type": "integer", "minimum": 1}},
     "domain": {"description": "a host, or * for the link that applies to every domain"},
 }
-"""Schema keywords for some parameters in paths; all others are plain strings."""
+"""Schemas or descriptions of some path parameters; all others are strings without a description."""
 
 
 class Error(Struct, frozen=True, rename={"retry_after": "retryAfter"}):
-    """The reason for rejecting a request."""
+    """The body of an error response."""
 
     error: str
     message: str | UnsetType = UNSET
@@ -130,7 +130,7 @@ def json_schema(entry: Entry) -> Schema:
 
 
 def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
-    """Return an operation of the document. `schema_of` maps the representation of a type to its schema."""
+    """Return an operation of the document. `schema_of` maps the repr() of a type to its schema."""
     answers = {status: _response(schema_of[repr(type_)] if type_ else None) for status, type_ in one.answers.items()}
     errors = () if one.is_public else (*_ERRORS, *one.error_statuses)
     parameters = [

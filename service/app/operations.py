@@ -1,4 +1,4 @@
-"""Every operation of the API except the reports, from all rooms, in the order in which they are documented."""
+"""The operations of all rooms, without the reports, in the order in which the OpenAPI document lists them."""
 
 from itertools import chain
 from typing import Final

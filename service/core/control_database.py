@@ -40,7 +40,7 @@ class ControlDatabase:
     """
 
     def __init__(self, lake: Lake) -> None:
-        """Raises LakeDamaged if the database cannot be used, or if its file is empty although the lake has visits."""
+        """Raise LakeDamaged if the database cannot be used, or if its file is empty although the lake has visits."""
         self.lake = lake
         path, staging = lake.root / CONTROL, lake.staging
         if not (lake.must_write or path.exists()):

@@ -1,4 +1,4 @@
-"""Encoding of answers as JSON, with the same bytes over HTTP and on the command line; records from rows of
+"""Encodes answers as JSON, with the same bytes over HTTP and on the command line, and builds records from rows of
 control.sqlite.
 """
 

@@ -1,4 +1,4 @@
-"""The log: one JSON object per line, without clients' data: no token, address, raw path or parameter.
+"""The log has one JSON object per line, and contains no data of clients: no token, address, raw path or parameter.
 
 A background thread writes the lines, so a slow reader of the log does not delay requests.
 """

@@ -31,7 +31,7 @@ class ObservedMetric(NamedTuple):
 
 
 class Metrics:
-    """The metrics of a server: requests are counted as they end, everything else is computed at each scrape."""
+    """The metrics of a server: requests are counted as they end, and all other values are read at each scrape."""
 
     def __init__(self, metrics: Iterable[ObservedMetric]) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()

@@ -16,7 +16,7 @@ _WITHOUT_LAKE: Final = ("demo", "agents release", "formats explain")
 
 
 def command_line(lake: Path, *words: object) -> str:
-    """Return a command of the program as a line for a shell, with the lake unless it is the default."""
+    """Return a shell line for a command, with --lake unless the lake is the default or the command lacks the flag."""
     line = shlex.join([*_PROGRAM, *map(str, words)])
     is_default = lake.absolute() == DEFAULT_LAKE.absolute()
     has_lake = not is_default and not " ".join(map(str, words)).startswith(_WITHOUT_LAKE)

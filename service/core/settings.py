@@ -50,9 +50,7 @@ def _row(
     needs: tuple[str, ...] = (),
     is_secret: bool = False,
 ) -> Value:
-    """Return a field of Settings. Commands can set it by `flag`. If it is set, the settings in `needs` must be set,
-    too.
-    """
+    """Return a field of Settings, which commands can set with `flag`. If set, it requires the settings in `needs`."""
     metadata = {"parse": parse, "meaning": meaning, "default": default, "flag": flag, "needs": needs}
     return field(default_factory=lambda: parse(default), repr=not is_secret, metadata=metadata)
 
@@ -185,9 +183,9 @@ def setting(name: str) -> Setting:
 
 
 def read_settings(environ: Mapping[str, str], **flags: str) -> Settings:
-    """Read the settings from `flags`, by name, and otherwise from `environ`; an empty value counts as unset.
+    """Read the settings from `flags`, by name, and otherwise from `environ`; an empty value means the default.
 
-    Raises BadInput, with the name of the variable, for an invalid value or if a setting that it needs is missing.
+    Raises BadInput, with the name of the variable, if a value is invalid or a setting that another needs is missing.
     """
     texts = {one.name: flags.get(one.name, environ.get(one.variable, "")).strip() or one.default for one in SETTINGS}
     for one in SETTINGS:

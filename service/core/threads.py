@@ -14,8 +14,8 @@ NICENESS: Final = 5
 """Niceness of query threads, in addition to the niceness of the process: on a core shared with another program's busy
 thread, a query thread gets a quarter of the time.
 
-With 10, it would get a tenth, and queries on a busy machine would exceed their time limit. Only for threads that rarely
-hold the interpreter's lock: a thread that holds it while other threads have the core stops the event loop.
+With 10, it would get a tenth, and queries on a busy machine would exceed their time limit. Use it only for threads
+that rarely hold the interpreter's lock: a thread that holds it while other threads have the core stops the event loop.
 """
 
 

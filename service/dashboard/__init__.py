@@ -1,1 +1,1 @@
-"""Pages with numbers: panels of reports, shared pages, downloads."""
+"""The pages with numbers and their panels, shared pages, reports, and CSV files."""

@@ -18,9 +18,9 @@ from service.jobs.rates import chance
 MAX_NAMED: Final = 3
 """Maximum number of names for each kind of change."""
 MAX_TESTED: Final = 10
-"""Maximum number of agents, links and referrers to test, each: the names with the most visits in both periods."""
+"""Maximum number of names to test for each subject (agents, links, referrers): those with the most visits in total."""
 MAX_BLOCKS: Final = 7
-"""Maximum number of blocks of days in each period: all their permutations are tested."""
+"""Maximum number of blocks of days in each period; the test goes through all permutations of both periods' blocks."""
 MIN_VISITS: Final = 20
 """Minimum number of visits in both periods together for a name to be tested."""
 MIN_NEW: Final = 5
@@ -85,8 +85,8 @@ def _blocks(days: Sequence[int]) -> list[int]:
 
 
 def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, up: bool) -> bool:
-    """Return whether a change is large enough to test, and its p-value in the permutation test of blocks of days is at
-    most `significance`.
+    """Return whether a change is large enough to test and also significant: its p-value in the permutation test of
+    blocks of days is at most `significance`.
     """
     before, now = _blocks(early), _blocks(late)
     mean = (sum(before) + sum(now)) / (2 * len(now))

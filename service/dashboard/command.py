@@ -38,7 +38,7 @@ def report(
             opened, warehouse, organization, context.obj, opened.manifest.organizations.today(organization, now)
         )
     text = made.html(now) if output == "html" else made.text()
-    sys.stdout.buffer.write(text.encode())  # unchanged, while typer.echo strips color codes
+    sys.stdout.buffer.write(text.encode())  # unchanged: typer.echo would strip colour codes
 
 
 COMMANDS = {"report": CommandRow(report, ReportCommand)}

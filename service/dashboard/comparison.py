@@ -34,7 +34,7 @@ class Comparison:
         return f"{_span(self.now)} against {_span(self.before)}"
 
     def change(self, name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str] | None:
-        """Return the change in a field of the overview, as an arrow and words; None if the field was 0 before."""
+        """Return the change in a field of the overview as texts, such as its arrow; None if the field was 0 before."""
         if not before[name]:
             return None
         tenths = change_in_tenths(now[name], before[name])
@@ -47,10 +47,10 @@ class Comparison:
 
 def complete_days(scope: Scope, today: date, stored: StoredSpan, missing: frozenset[date]) -> Comparison | None:
     """Return the comparison for a scope, up to the last complete day that is judged and not `missing` (covered by
-    neither a log nor a report).
+    neither a log nor reported visits).
 
     Returns None if there is no such day, if the previous period begins before the first visit, or if any other day is
-    missing or not judged: bots in disguise would count as people on one side only.
+    missing or not judged: on an unjudged day, bots in disguise count as people.
     """
     unjudged = stored.unjudged | missing
     end = min(scope.end_date, today - timedelta(1))
@@ -85,7 +85,7 @@ def compared_rows(
     """Return the rows with `before`, their `figure` in the previous period, and `change`, in percent.
 
     `before` is 0 for a row without visits then, and None for a row that the earlier answer may have left out or put
-    under others; `change` is infinite for a new row, and None where `before` is None.
+    under others. `change` is infinite for a new row, and None if `before` is None or both figures are 0.
     """
     names = names_of(entry)
     found = {tuple(row[name] for name in names): row[figure] for row in before}

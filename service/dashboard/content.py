@@ -78,7 +78,7 @@ class Newest(NamedTuple):
 
 @dataclass(frozen=True)
 class PageContent:
-    """The content of a page with certain filters: the answers to request, and the variables of its template."""
+    """The content of a filtered page: the answers to request, and the variables of its template."""
 
     page: Page
     filters: Filters
@@ -89,7 +89,7 @@ class PageContent:
     hours_begun: int = 24
     """Number of hours of today that have begun, in the organization's zone."""
     uncovered: frozenset[date] = frozenset()
-    """Days covered by neither a log nor a report, as returned by `uncovered`."""
+    """Days covered by neither a log nor reported visits, as returned by `uncovered`."""
     newest: Newest | None = None
     """The newest visit, as returned by `newest_visit`."""
     evidence: Evidence = field(default_factory=dict)
@@ -192,7 +192,7 @@ class PageContent:
         return min(targets) if len(targets) == 1 else ""
 
     def missing_in_words(self) -> str:
-        """Return sentences with the number of past days without data, and whether today has none yet; "" for none."""
+        """Return a sentence for past days without data, and one for today without data yet; "" if neither applies."""
         days, sentences = self._days, []
         if days.uncovered_days:
             sentences.append(f"Data is missing on {days.uncovered_days:,} of {plural(self.filters.days, 'day')}.")
@@ -201,11 +201,11 @@ class PageContent:
         return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
-        """Return a sentence that counts the compared days lacking some evidence; "" if no day or every day lacks it."""
+        """Return the result of `lacking_in_words` for the compared days."""
         return lacking_in_words(self.comparison, self.evidence)
 
     def unidentified_in_words(self, answers: PageAnswers) -> str:
-        """Return a sentence that counts visits by people without an address; "" for none or if Visitors is hidden."""
+        """Return the result of `unidentified_in_words` for the page's days; "" if the page does not show Visitors."""
         is_shown = self.filters.scope.traffic_group in {None, "people"}
         rows = answers[FIGURES, self.selection.with_earlier]
         return unidentified_in_words(figures_of(rows, self._scope)) if is_shown else ""
@@ -230,7 +230,7 @@ class PageContent:
         return filled_tiles(TILES, figures_of(rows, self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
-        """Return a hint about days with visits if this selection has none: its text, link label and query string."""
+        """Return the text, link label and query string of a hint at days with visits; None if no hint is needed."""
         if not self.page.is_dashboard or not self.stored:
             return None
         if figures_of(answers[FIGURES, self.selection.with_earlier], self._scope)["total_visits"]:
@@ -245,20 +245,22 @@ class PageContent:
 
 
 def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
-    """Return past days covered by neither a log nor a report, in the filters' span and the equal span before it."""
+    """Return the past days in scope, or in the equally long span before it, that no log or reported visit covers."""
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
     return lake.manifest.coverage.uncovered_days(filters.organization, filters.scope.domain or "", first, last)
 
 
 def newest_visit(lake: Lake, filters: Filters) -> Newest | None:
-    """Return the newest visit of the organization, or of the filters' domain if there is one."""
+    """Return the time of the newest visit that was logged for the filters' domain (without one, for any domain) or
+    reported for any domain; None if there are no visits.
+    """
     organization = filters.organization
     at = lake.manifest.coverage.newest_at(organization, filters.scope.domain or "")
     return Newest(at, lake.manifest.organizations.today(organization, at)) if at else None
 
 
 def check_paths(lake: Lake, scope: Scope) -> None:
-    """Raise InvalidParameter if the paths for these days would be counted from too many visits."""
+    """Raise InvalidParameter if paths would be counted from too many visits, unless the scope has a short code."""
     if scope.short_code is not None:
         return
     visits = sum(file.visits for file in lake.live_files(scope.organization, scope.start_date, scope.end_date))

@@ -30,7 +30,7 @@ def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
 
 
 def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
-    """Yield a mark for each gain and each loss of evidence from one day with visits in scope to the next."""
+    """Yield a mark for each day in scope on which evidence appears or disappears since the last day with visits."""
     scope = filters.scope
     days = sorted(day for day in evidence if scope.start_date <= day <= scope.end_date)
     for before, day in pairwise(days):
@@ -44,7 +44,9 @@ def evidence_marks(filters: Filters, evidence: Evidence) -> Iterator[Mark]:
 
 
 def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
-    """Return a sentence that counts the compared days lacking some evidence; "" if no day or every day lacks it."""
+    """Return a sentence with the number of compared days that lack headers or networks that other compared days have;
+    "" if there are none.
+    """
     if comparison is None:
         return ""
     first, last = comparison.before.start_date, comparison.now.end_date
@@ -56,4 +58,4 @@ def lacking_in_words(comparison: Comparison | None, evidence: Evidence) -> str:
             found.append(f"1 compared day lacks {name}" if lacking == 1 else f"{lacking:,} compared days lack {name}")
     if not found:
         return ""
-    return f"{' and '.join(found)}, so fewer bots are recognized on such days, and counts of people differ."
+    return f"{' and '.join(found)}, so fewer bots are recognized on these days, and more are counted as people."

@@ -33,7 +33,7 @@ async def export(context: DashboardContext, request: Request) -> Response:
     part = request.query_params.get("part", "")
     members = dict(entry.members)
     if entry.members and part not in members:
-        raise InvalidParameter("part", "is not a part of this answer", f"Use one of {', '.join(members)}.")
+        raise InvalidParameter("part", "does not name a part of this answer", f"Use one of {', '.join(members)}.")
     scope = filters.scope_for(entry)
     if entry in OF_PATHS:
         await context.in_thread(request, check_paths, context.services.lake, scope)

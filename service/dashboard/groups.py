@@ -1,4 +1,4 @@
-"""Classes of visits in tables and charts: only the classes that the chosen group can have."""
+"""The classes of visits that tables and charts show for the chosen group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,14 +15,14 @@ _SENT: Final = {"ai_visits": "Sent by AI"}
 class Group:
     """A value of traffic_group: its legend, its colour, and the fields that are always 0 in it."""
 
-    legend: tuple[tuple[str, str], ...]  # the CSS class and the label of each part of a column
+    legend: tuple[tuple[str, str], ...]  # the CSS class and the label of each class of visits
     color: str  # colour of charts that do not distinguish classes
     empty: frozenset[str] = frozenset()
     labels: Mapping[str, str] | None = None  # labels of fields that have a narrower meaning in this group
     has_split: bool = False  # whether it has more than one class
 
     def columns(self, columns: Sequence[TableColumn]) -> tuple[TableColumn, ...]:
-        """Return the columns that are not empty, under the labels of this group."""
+        """Return the columns without this group's empty fields, under this group's labels."""
         labels = self.labels or {}
         shown = (column for column in columns if column.field not in self.empty)
         return tuple(replace(one, label=labels[one.field]) if one.field in labels else one for one in shown)

@@ -27,7 +27,7 @@ from service.reports.filters import Filters
 @dataclass(frozen=True)
 class _InventedLinks(WithJobs):
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows with None in place of 0 visitors: each row has visits, so its visitors are unknown."""
+        """Return the rows with None in place of 0 visitors: each row has visits, so 0 means that none is known."""
         return [{**row, "visitors": row["visitors"] or None} for row in answer]
 
 
@@ -71,7 +71,7 @@ async def job_cells(
     context: DashboardContext, request: Request, filters: Filters
 ) -> Callable[[Mapping[str, Any]], Markup]:
     """Return a function that renders a row's job cell: the job's status and, for editors, a button that claims the
-    address until the job is decided.
+    address, unless the job has been decided.
     """
     may_write, query = request.scope["session"].caller.may_write, request.url.query
     known = await context.control.read(context.job_reader.by_fingerprint, filters.organization)
@@ -89,7 +89,8 @@ async def job_cells(
 async def claim(context: DashboardContext, request: Request) -> Response:
     """Claim the address with the fingerprint in the form, and redirect to the implementation form of its job.
 
-    Raises InvalidBody if the address is no longer in the list.
+    Raises InvalidBody if the address is no longer in the list, Forbidden for viewers, InvalidParameter and
+    StateConflict.
     """
     address = (await editors_form(request)).get("address", "")
     filters, entry = await context.filters(request), ENTRIES["invented-links"]

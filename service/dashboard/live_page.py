@@ -47,7 +47,7 @@ async def live_page(context: DashboardContext, request: Request) -> Response:
 
 
 def minutes_until(now: datetime, answer: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each of the last 30 minutes, even without visits, earliest first."""
+    """Return a row for each of the last 30 minutes, the earliest first, with zeros for minutes without visits."""
     found = {f"{row['first_seen'][:17]}00Z": row for row in answer}
     last = now.replace(second=0, microsecond=0)
     minutes = [f"{last - timedelta(minutes=before):%Y-%m-%dT%H:%M:%SZ}" for before in reversed(range(MINUTES))]

@@ -32,7 +32,7 @@ def marks_of(
     seen: dict[str, date] = {}  # an agent has a row for each confidence
     for row in agents:
         if row["operator"] == "unknown":
-            continue  # several agents may have this name
+            continue  # other agents may have the same name
         first = date.fromisoformat(row["first_seen"][:10])
         seen[row["agent"]] = min(first, seen.get(row["agent"], first))
     for agent, first in seen.items():

@@ -57,7 +57,7 @@ class Selection:
     whole: Scope | None = None
     """The scope that all answers of a dashboard share; None on other pages."""
     links: CellLinks | None = None
-    """The addresses that cells link to; None: there are no links and no hints for the operator."""
+    """The addresses that cells link to; None: there are no links, and no hints to run commands on the server."""
     listing: Listing | None = None
     evidence: Evidence = field(default_factory=dict)
     events: Sequence[Mark] | None = None
@@ -91,7 +91,7 @@ class Selection:
 
     @property
     def uncovered(self) -> frozenset[date]:
-        """Return the days covered by neither a log nor a report."""
+        """Return the days covered by neither a log nor reported visits."""
         return self.days.uncovered if self.days else frozenset()
 
 
@@ -115,9 +115,9 @@ class FilledPanel:
     legend: Sequence[tuple[str, str]] = ()
     """The CSS class and the label of each item in the chart, or in the bars of the table."""
     marks: Sequence[Sequence[Mark]] = ()
-    """The events that the numbers in the chart stand for, grouped by day, earliest first."""
+    """The events that the chart marks with numbers, grouped by day, earliest first."""
     more_marks: Sequence[Mark] = ()
-    """The events on further days, which the chart does not mark."""
+    """The events on all other days, which the chart does not mark."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Panel:
     drawn: ClassVar[frozenset[str]] = frozenset()
     """The columns of the table that the chart draws."""
     figures: ClassVar[tuple[str, ...]] = ("visits", "agent_fetches")
-    """Possible fields for comparing rows: the first that the answer has is used."""
+    """The fields by which rows may be compared: the first that the answer has is used."""
     leading: ClassVar[tuple[str, ...]] = ("visits", "percentage")
     """The columns moved to second place, so that phones show them."""
     added: ClassVar[tuple[TableColumn, ...]] = ()
@@ -157,7 +157,7 @@ class Panel:
     has_jobs: ClassVar[bool] = False
     """Whether the panel has a column with the job about each row, and a button that creates the job."""
     has_lines: ClassVar[bool] = True
-    """Whether the panel's rows are exactly the answer's, so that other programs can print them."""
+    """Whether the panel offers its rows as a CSV file, and commands that print them."""
     is_in_text: ClassVar[bool] = True
     """Whether a plain-text report includes the panel's table."""
 
@@ -189,7 +189,7 @@ class Panel:
         return self
 
     def wants(self, selection: Selection) -> list[Wanted]:
-        """Return the answers to request: for the days, or for the compared days and the days before."""
+        """Return the answers to request: one for the page's days or, if rows are compared, one for each period."""
         if selection.filters.compares and selection.comparison and self.figure:
             return [*compared_pair(self.entry, selection.filters, selection.comparison)]
         return [(self.entry, selection.scope_for(self.entry))]
@@ -272,7 +272,7 @@ class Panel:
         return len(rows)
 
     def missing(self, _rows: Sequence[Row], _selection: Selection) -> frozenset[int]:
-        """Return the positions of the rows without a covered day."""
+        """Return the positions of the rows that lack all data."""
         return frozenset()
 
     def chart(self, _columns: Sequence[TableColumn], _rows: Sequence[Row], _selection: Selection) -> Markup:

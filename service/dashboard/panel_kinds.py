@@ -152,8 +152,8 @@ class CountryMap(OfPeople):
 
 @dataclass(frozen=True)
 class Agents(Panel):
-    """Agents. On the page Agents, notes state the total visits and bytes, explain unknown agents and, until an agent is
-    verified, how to verify agents.
+    """Agents. On the page Agents, notes state the total visits and bytes and explain unknown agents. They also explain
+    how to verify agents, as long as no agent's address has been checked.
     """
 
     explains: bool = False  # whether the panel has these notes
@@ -242,7 +242,7 @@ class Referrers(Panel):
 
 @dataclass(frozen=True)
 class Values(Panel):
-    """The estimated value of visits, if values are configured."""
+    """The estimated value of visits; without rows if no values are configured."""
 
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
         """Return the rows, or none if every visit is worth nothing."""
@@ -262,7 +262,7 @@ class Domains(Panel):
         return wanted if wanted[1:] else [*wanted, (self.entry, replace(scope, traffic_group="people"))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the domains with their human visitors: None for a domain that may be in (other) there."""
+        """Return the domains and, unless compared, their human visitors: None if these may be counted in (other)."""
         (wanted, of_people), compared = self.wants(selection), selection.filters.compares and selection.comparison
         if compared:
             return super().render(answers, selection)

@@ -56,7 +56,7 @@ LINK: Final = (
         "link-operators", "Read before people came", is_wide=True, color="ai",
         hint="Reads by AI before the first person that it sent, and how many there would be by chance.",
         note="More reads than by chance do not prove that people came because of them.",
-        empty="No visits by AI agents, or people sent by them, in this period.",
+        empty="No visits by AI agents, or by people they sent, in this period.",
     ),
     Panel.of(
         "link-agents", "AI agents", is_wide=True, color="ai",
@@ -120,7 +120,7 @@ AI_DETAILS: Final = (
         "device-by-ai-source", "Devices by platform", color="ai", is_wide=True, hint="Shares are within each platform.",
     ),
 )
-"""Panels on a separate page, for less frequent questions about AI."""
+"""Panels on the separate page AI in detail, for less common questions about AI."""
 PATHS: Final = Panel.of(
     "paths", "Paths", "path visits percentage errors_4xx errors_5xx last_visit", is_wide=True, has_search=True,
     hint="Requested paths, whether or not they are links.",
@@ -140,7 +140,7 @@ _AGENTS: Final = Agents.of(
 )
 _LINKS: Final = Panel.of(
     "top-links", "Links", "short_code visits percentage domain target_url last_visit", is_wide=True,
-    cut="The 100 links with the most such visits.",
+    cut="The 100 links with the most of these visits.",
 )
 OF_PLATFORM: Final = (
     replace(_PLATFORMS, fields=(
@@ -153,8 +153,8 @@ OF_PLATFORM: Final = (
     Panel.of(
         "source-links", "Links",
         "short_code domain visits percentage agent_fetches ai_referrals errors_4xx errors_5xx last_visit", color="ai",
-        is_wide=True, hint="Shares are of visits to links by this platform, and by people sent by it.",
-        cut="The 20 links with the most reads by this platform and people sent by it.",
+        is_wide=True, hint="Shares of all visits to links by this platform and by people it sent.",
+        cut="The 20 links with the most visits by this platform and by people it sent.",
     ),
 )
 OF_OPERATOR: Final = (_PLATFORMS, _AGENTS, PATHS, _LINKS)

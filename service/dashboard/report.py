@@ -57,7 +57,7 @@ class Report:
     ) -> Self:
         """Load the answers; `parameters` are API parameters, and empty ones have no effect.
 
-        `cancelled` is passed to `Warehouse.answer`; `broken` has the marks of JobReader. Raises InvalidParameter, the
+        `cancelled` is passed to `Warehouse.answer`; `broken` is from JobReader.broken. Raises InvalidParameter, the
         exceptions of `Warehouse.answer`, and BadInput for a damaged country database.
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))

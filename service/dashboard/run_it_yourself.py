@@ -15,8 +15,8 @@ from service.reports.filters import Filters, query_of
 
 
 def commands(context: DashboardContext, request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
-    """Return the commands that print an answer, as `query` and `curl` ("" if no endpoint returns it), and the URLs of
-    its CSV file, as `csv`, and of the page with its SQL, as `sql`.
+    """Return the commands that print an answer (`query`, and `curl`, which is "" if no endpoint returns the answer) and
+    the URLs of its CSV file (`csv`) and of the page with its SQL (`sql`).
     """
     base, parameters = context.services.settings.base_path, validate(filters.parameters.items(), entry)
     ignored = {name: None for name in filters.parameters if name not in parameters}
@@ -33,7 +33,7 @@ def commands(context: DashboardContext, request: Request, entry: Entry, filters:
 
 
 async def run(context: DashboardContext, request: Request) -> Response:
-    """Return the page with the SQL of one answer."""
+    """Return the page with the SQL of one answer. Raises NotFound for an unknown answer, and InvalidParameter."""
     entry = ENTRIES.get(request.path_params["name"])
     if entry is None:
         raise NotFound

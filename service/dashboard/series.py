@@ -25,7 +25,7 @@ _PLACES: Final = 10
 
 
 def apart(columns: Sequence[int], count: int) -> dict[int, str]:
-    """Return the label of each marked column; marks too close together share a label, such as 2–4, at the first."""
+    """Return marks' labels by column; marks too close together share a label, such as 2–4, at their first column."""
     groups: list[list[int]] = []
     for number, column in enumerate(columns):
         if groups and column - columns[groups[-1][0]] < count / _PLACES:
@@ -70,7 +70,7 @@ class TimeSeries(Panel):
         return [*selection.group.legend, *before]
 
     def missing(self, rows: Sequence[Row], selection: Selection) -> frozenset[int]:
-        """Return the positions of the rows without a covered day."""
+        """Return the positions of the rows that count nothing because none of their shown days has data."""
         days = selection.days
         return frozenset(number for number, row in enumerate(rows) if days and days.is_missing(self.unit, row))
 
@@ -141,7 +141,7 @@ class MainSeries(TimeSeries):
         return wanted if selection.events is None else [*wanted, (_AGENTS, selection.scope_for(_AGENTS))]
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:
-        """Return the panel with the previous period as a line, and with the marks of its days."""
+        """Return the panel with its marks, and with a line for the previous period if it is compared."""
         found = [answers[pair] for pair in self.wants(selection)]
         if selection.events is not None:
             filters, agents = selection.filters, found.pop()

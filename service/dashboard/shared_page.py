@@ -43,7 +43,8 @@ PAGE: Final = replace(
         _LINKS,
     ),
 )
-"""The overview without its list of changes, and with more rows, since no link leads to further rows."""
+"""The overview without the list of changes, with a longer list of links, and with more rows, since a shared page
+cannot link to further rows."""
 
 
 _MadeOf = tuple[Share, str, PageContent, list[bytes]]
@@ -52,7 +53,7 @@ _MadeOf = tuple[Share, str, PageContent, list[bytes]]
 
 def endpoint(context: DashboardContext) -> Endpoint:
     """Return the endpoint for the page of a share. It raises NotFound for a wrong, expired or revoked secret, as for
-    any unknown path.
+    any unknown path, and InvalidParameter for any query parameter.
 
     A page is rendered again only if something that it depends on has changed, since the address may be public.
     """

@@ -38,7 +38,7 @@ _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
 """A bar divided by class of visits; tables sort it by the share of people."""
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
-"""A run of characters that may be broken in a narrow column."""
+"""A run of characters so long that a narrow column may break it."""
 _MAX_UNWRAPPED: Final = 14
 """Maximum length of text that is never wrapped."""
 _SHOWN_BY: Final = {"country": "country_name"}
@@ -49,11 +49,11 @@ LINKED_FIELDS: Final = {
     "tool": "ai_source",
     "named": "named",
 }
-"""Fields with linked cells, which open another page or filter this page, each with its filter."""
+"""Fields with cells that link to another page or filter this page, each with the filter that the link sets."""
 SUBJECT_PATHS: Final = {"ai_source": "ai", "operator": "operators", "agent": "agents"}
 """Parameters with a page for each value, each with the path of its pages after /app/."""
 _OF_SUBJECT: Final = {"agent": "agent", "link": "short_code", "referrer": "referrer"}
-"""The field to which the name of a change belongs, by the change's subject."""
+"""The field that contains the name in a change, by the change's subject."""
 _LINK_UNKNOWN: Final = frozenset(
     row.name for row in PARAMETERS.values() if row.links_unknown and (row.kind == "word" or row.name == "domain")
 )
@@ -114,7 +114,7 @@ class Table:
     """Renders the last cell of each row."""
 
     def body(self, rows: Sequence[Row], missing: Collection[int] = ()) -> Markup:
-        """Return the rows as HTML; `missing` contains the positions of rows without a covered day."""
+        """Return the rows as HTML; `missing` contains the positions of rows that lack all data."""
         shares = [column.field for column in self.columns if column.kind == "share"]
         most = {name: max((row[name] or 0 for row in rows), default=0) for name in shares}
         return joined(*(self._row(row, most, is_missing=number in missing) for number, row in enumerate(rows)))

@@ -21,7 +21,7 @@ TILES: Final = (
     (READ_BY_AI, "Read by AI", "ai", "ai"),
     ("other_visits", "Other bots", "other", "agents?traffic_type=other"),
 )
-"""The figures of an overview: the field of `figures-by-day`, label, color, and the linked page and query."""
+"""The figures of an overview: the field of `figures-by-day`, label, colour, and the linked page with its query."""
 OF_AI: Final = (
     ("ai_assistant_requests", "Assistants", "ai", "agents?traffic_type=ai_assistant"),
     ("ai_training_requests", "For training", "ai", "agents?traffic_type=ai_training"),
@@ -96,10 +96,10 @@ def filled_tiles(
 
 
 def unidentified_in_words(figures: Figures) -> str:
-    """Return a sentence that counts the visits by people without an address; "" if there are none."""
+    """Return a sentence with the number of visits by people that have no address; "" if there are none."""
     count = figures["unidentified_people_visits"]
     have = "has" if count == 1 else "have"
-    words = f"{plural(count, 'visit')} by people {have} no address: the figure Visitors leaves out who made {{}}."
+    words = f"{plural(count, 'visit')} by people {have} no address, so Visitors does not count the people who made {{}}."
     return words.format("it" if count == 1 else "them") if count else ""
 
 

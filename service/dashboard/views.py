@@ -48,7 +48,7 @@ SUBJECTS: Final = {
     "operator": Page("ai", "Operator", "Pages read by the agents of this operator.", panels.OF_OPERATOR),
     "agent": Page("agents", "Agent", "Requests by this agent, and their responses.", panels.OF_AGENT),
 }
-"""The pages of single platforms, operators and agents, by the parameter that holds their names."""
+"""The pages of single platforms, operators and agents, by the parameter with their names."""
 DETAILS: Final = Page("ai-details", "AI in detail", "", panels.AI_DETAILS, under="ai")
 UNNAMED: Final = (INVENTED, DETAILS)
 """The pages that the navigation does not name; other pages link to them."""
@@ -132,7 +132,7 @@ async def invented_page(context: DashboardContext, request: Request) -> Response
 
 
 async def subject_page(context: DashboardContext, request: Request, parameter: str) -> Response:
-    """Return the page of a platform, an operator or an agent: its visits, its requests, and its links."""
+    """Return the page of a platform, operator or agent: its visits, paths and links. Raises NotFound without a name."""
     value, page = request.path_params["value"], SUBJECTS[parameter]
     if not value:
         raise NotFound
@@ -149,7 +149,7 @@ async def subject_page(context: DashboardContext, request: Request, parameter: s
 
 @dataclass(frozen=True)
 class View:
-    """A request for a page: its filters, and the days with stored visits of the organization."""
+    """A request for a page: its filters, and the days on which the organization has stored visits."""
 
     context: DashboardContext
     request: Request
@@ -216,7 +216,7 @@ class View:
         filled = await self.context.in_thread(self.request, content.filled, loaded)
         notices, (many, code) = [], (self.filters.target_codes, self.filters.target_code)
         if many > 1:
-            text = f"{many:,} short codes lead to this target; these are the visits to {code}, the newest."
+            text = f"{many:,} short codes lead to this target; this page counts visits to the newest, {code}."
             notices = [("plain", text)]
         asked = self.answer_filters.scope
         if why_empty := await self.context.in_thread(self.request, file_hint, lake, asked):
@@ -229,7 +229,7 @@ class View:
         return {**filled, **shown}
 
     async def _unknown_values(self) -> list[str]:
-        """Return a sentence for each filter that no visit on these days passes, if none passes all filters."""
+        """If no visit passes all filters, return a sentence for each filter that no visit on these days passes."""
 
         async def is_empty(filters: Filters) -> bool:
             (overview,) = await self.context.load(self.request, [(OVERVIEW_ROW, filters.scope_for(OVERVIEW_ROW))])

@@ -16,7 +16,7 @@ _LINKS: Final = ENTRIES["visits-by-link"]
 MAX_COMPARED: Final = 200_000
 """Maximum number of visits in both periods together for which a page compares links."""
 MAX_BROKEN: Final = 3
-"""Maximum number of jobs in the list: the newest ones."""
+"""Maximum number of jobs in the list; only the newest are listed."""
 _COLUMNS: Final = (
     TableColumn("changed", "What", "text"),
     TableColumn("named", "Name", "text"),
@@ -27,7 +27,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class WhatChanged(Panel):
-    """A short list: new names, significant rises and falls, and failures."""
+    """A short list of new names, significant rises and falls, and new failures."""
 
     is_wide: bool = True
     is_compared: bool = False

@@ -20,7 +20,7 @@ MAP_SHAPES: Final = {
     code: (tag, Markup(shape))  # noqa: S704  # our own file
     for tag, code, shape in re.findall(r'<(\w+) id="(\w+)" (.+)/>', _MAP)
 }
-"""The element of each country and its attributes, by code, in drawing order."""
+"""Each country's SVG element and its attributes, by country code, in drawing order."""
 
 _WORLD: Final = Markup(
     '<svg class="map" viewBox="{box}" aria-hidden="true" focusable="false">{countries}</svg>'

@@ -43,7 +43,8 @@ def demo(
 ) -> None:
     """Generate sample traffic, import it into a temporary lake, and serve the dashboard and the API.
 
-    Settings such as TRAFFIC_HOOK_NETWORKS apply as they do to `traffic serve`, except TRAFFIC_LAKE and TRAFFIC_VALUES.
+    Settings such as TRAFFIC_HOOK_NETWORKS apply as in `traffic serve`, except TRAFFIC_LAKE, TRAFFIC_HOST and
+    TRAFFIC_VALUES.
 
     Example: traffic demo
     """
@@ -86,7 +87,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from service.demo.decisions import decide
 
     now = datetime.now(UTC)
-    with ThreadPoolExecutor(1) as thread:  # defines the relations of the lake for all later engines: half a second
+    with ThreadPoolExecutor(1) as thread:  # takes half a second: defines the lake's relations for all later engines
         defining = thread.submit(lambda: Warehouse(lake).close())
         _import_sample(lake, folder, visits, now, console)
         defining.result()
@@ -109,11 +110,11 @@ def _import_sample(lake: Lake, folder: Path, visits: int, now: datetime, console
         sample.write(log)
         for requests in (REQUESTS, REPAIRED_REQUESTS):
             write_log(problems, requests, now.date())
-            with log.open("ab") as whole:  # one log, as each import writes a file for each of its days
+            with log.open("ab") as whole:  # one log, since each import writes a file per day
                 whole.write(problems.read_bytes())
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
-    with console.status("Importing them as a log …"):
+    with console.status("Importing the visits as a log …"):
         know_impostors(lake, now)
         summary = Importer(lake, countries=SampleCountries()).run(log, Options("demo"))
         change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)

@@ -20,7 +20,7 @@ class SampleCountries:
     """A substitute for CountryDatabase that knows the addresses of a Sample."""
 
     def lookup(self, address: str, /) -> str | None:
-        """Return the country of an address, by its network for people, and by its last byte for agents."""
+        """Return an address's country: for people, by the network; for agents, by the last byte."""
         number = ip_address(address)
         if number.version == 6:  # 2001:db8:network::
             return _country(PEOPLE, number.packed[4])

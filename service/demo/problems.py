@@ -1,8 +1,8 @@
-"""Problems for the sample: requests in the last 28 days that give every detector of jobs a finding.
+"""Problems in the sample: requests that give every detector of jobs a finding, and requests for repaired paths.
 
-The requests are the same on whatever day the demo is started. People and agents come from a range reserved for
-benchmarks (RFC 2544); impostors of agents come from a deprecated public range (RFC 7526), since addresses that are not
-public neither verify nor contradict an agent.
+Except for their dates and browser versions, the requests are the same whenever the demo is started. People and agents
+come from a range reserved for benchmarks (RFC 2544); impostors of agents come from a deprecated public range (RFC
+7526), since addresses that are not public neither verify nor contradict an agent.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _HELP: Final = "help.example.com"
 
 
 class Requests(NamedTuple):
-    """Requests for one path, spread evenly over some days."""
+    """Requests for one path, spread evenly over the days from `oldest` to `newest`."""
 
     times: int
     newest: int  # days before `as_of`
@@ -69,7 +69,7 @@ REQUESTS: Final = (
     Requests(20, 1, 14, _HELP, "/robots.txt", 404, _GOOGLEBOT),
     # dead_path: a page of the site links to it
     Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
-    # refused_people: only those who got another page before
+    # refused_people: only people who got another page first count
     Requests(24, 1, 12, _HELP, "/account/export", 403, before="/account"),
     # exposed_path
     Requests(4, 1, 4, _DOCS, "/.env", 200, _SCANNER),
@@ -95,7 +95,7 @@ REQUESTS: Final = (
 
 
 class Repair(NamedTuple):
-    """A problem with a path that was repaired some days ago, or was claimed to be."""
+    """A problem with a path that was repaired `days_ago`, or was only said to be."""
 
     type: str
     domain: str

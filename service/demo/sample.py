@@ -101,7 +101,7 @@ MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", 
 
 @dataclass(frozen=True)
 class Sample:
-    """The amount of traffic to generate. Equal samples always generate the same lines."""
+    """The traffic to generate: its amount, days, links and seed. Equal samples generate the same lines."""
 
     visits: int
     last_day: date

@@ -1,4 +1,4 @@
-"""API operations on what the caller's organization excludes: the owner's visits, and files."""
+"""API operations on the exclusions of the caller's organization: the owner's visits, and files."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -40,13 +40,13 @@ class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: Annotated[str | None, Meta(description="null if the value is hidden")]
     kind: ExclusionKind
-    value: Annotated[str | None, Meta(description="normalized; null: viewers may not see addresses")]
+    value: Annotated[str | None, Meta(description="normalized; null for an address, if the caller is a viewer")]
     since: Annotated[Time, Meta(description="when the rule was added; it sets aside visits that land from then on")]
-    visits: Annotated[int, Meta(description="visits that this rule set aside; each rule counts the visits it matches")]
+    visits: Annotated[int, Meta(description="visits that this rule set aside; a visit may count for several rules")]
 
 
 class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether answers count files: images, stylesheets, scripts and fonts."""
+    """The choice whether answers count files: images, stylesheets, scripts and fonts."""
 
     files: Literal["aside", "counted"]
 
@@ -69,7 +69,7 @@ async def list_rules(lake: Lake, call: Call) -> list[ExclusionRule]:
         "Set visits aside from now on: they are stored, but not counted. 200: the rule already existed. Only for roles "
         "that may write.",
         {"201": ExclusionRule, "200": ExclusionRule}, writer, NewExclusion, 4 * KIB, errors="409",
-        description="Addresses are not stored with visits. For earlier visits by an agent or to a path, run "
+        description="Rules for addresses apply only to new visits. For earlier visits by an agent or to a path, run "
         "`traffic reclassify` on the server.",
     )
 )  # fmt: skip
@@ -80,7 +80,7 @@ async def add(lake: Lake, call: Call) -> Response:
 
 
 @OPERATIONS.handles(
-    Operation("GET /exclusions/files", "get-files", "Whether answers count files.", {"200": FilesChoice})
+    Operation("GET /exclusions/files", "get-files", "The choice whether answers count files.", {"200": FilesChoice})
 )  # fmt: skip
 async def read_files(lake: Lake, call: Call) -> FilesChoice:
     is_aside = await asyncio.to_thread(lake.manifest.exclusions.are_files_aside, call.organization)
@@ -106,7 +106,7 @@ async def switch_files(lake: Lake, call: Call) -> FilesChoice:
 @OPERATIONS.handles(
     Operation(
         "DELETE /exclusions/{id}", "remove-exclusion",
-        "Remove a rule, so that its visits count from now on. Earlier ones stay aside until `traffic reclassify`, or "
+        "Remove a rule, so that new visits count. Visits already set aside stay aside until `traffic reclassify`, or "
         "forever if the rule is for an address. Only for roles that may write.",
         {"200": ExclusionRule}, writer,
     )

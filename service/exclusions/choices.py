@@ -26,20 +26,20 @@ def rule_id(rule: Exclusion) -> str:
 
 def add_rule(lake: Lake, organization: str, kind: ExclusionKind, value: str) -> tuple[ExclusionRecord, bool]:
     """Add a rule; return its record, and whether it is new. Raises BadInput for an invalid value, and StateConflict
-    if there are already MAX_RULES rules.
+    if the rule is new and there are already MAX_RULES.
     """
     if len(value) > MAX_VALUE_LENGTH:
         raise BadInput(f"the {kind} is longer than {MAX_VALUE_LENGTH} characters.")
     rule, exclusions = checked_exclusion(kind, value), lake.manifest.exclusions
     stored = exclusions.rules(organization)
     if rule not in stored and len(stored) >= MAX_RULES:
-        raise StateConflict(f"There are already {MAX_RULES} rules.", "Remove one, or exclude a network instead.")
+        raise StateConflict(f"There are already {MAX_RULES} rules.", "Remove a rule, or exclude a whole network.")
     is_new = exclusions.add(organization, rule)
     return next(record for record in exclusions.records(organization) if record.rule == rule), is_new
 
 
 def remove_rule(lake: Lake, organization: str, wanted: str) -> ExclusionRecord | None:
-    """Remove the rule with an id, and return it; None if it does not exist."""
+    """Remove the rule with this id, and return its record; None if it does not exist."""
     exclusions = lake.manifest.exclusions
     for record in exclusions.records(organization):
         if rule_id(record.rule) == wanted and exclusions.remove(organization, record.rule):

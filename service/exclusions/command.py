@@ -51,7 +51,7 @@ def files(
     if opened.manifest.exclusions.are_files_aside(organization) == aside:
         inform(f"Files of {organization} are already {_DONE[choice]}.")
         return
-    with progress_bar("Looking") as progress:
+    with progress_bar("Looking for files") as progress:
         plan = plan_files(opened, organization, progress)
     share = percentage(plan.files, plan.stored) if plan.stored else "none"
     verb, stored = "leave out" if aside else "count", plural(plan.stored, "stored visit")
@@ -108,7 +108,7 @@ def list_rules(
     if rules or output != "table":
         print_answer(rules, output)
     if not rules:
-        inform(f"{organization} excludes nothing.")
+        inform(f"{organization} has no exclusion rules.")
 
 
 @app.command("remove")
@@ -119,7 +119,7 @@ def remove(
     path: PathOption = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Remove a rule so that its visits count again. For earlier visits by an agent or to a path, run reclassify.
+    """Remove a rule, so that new visits count. For earlier visits by an agent or to a path, run `traffic reclassify`.
 
     Example: traffic exclude remove --path /admin --org acme
     """

@@ -1,5 +1,5 @@
-"""The choice to leave files out of answers or to include them: a preview of the changes, the marking of stored visits
-before files are left out, and the switch, which begins a new epoch.
+"""Leaves files out of answers or counts them: previews the changes, marks stored visits before files are left out, and
+switches, which begins a new epoch.
 """
 
 from typing import NamedTuple
@@ -18,8 +18,8 @@ class FilesPlan(NamedTuple):
 
     stored: int  # visits of the organization
     files: int  # requests for files
-    unmarked: int  # visits classified by older rules, which are reclassified first
-    changed: int  # of these, visits with a class that changes
+    unmarked: int  # visits in files with visits of older rules; these files are reclassified first
+    changed: int  # of these, visits that reclassification changes
 
 
 def plan_files(lake: Lake, organization: str, progress: Progress = ignore_progress) -> FilesPlan:

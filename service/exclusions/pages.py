@@ -48,7 +48,7 @@ ABOUT: Final = {
 """Explanations of the reasons, by the field that counts them."""
 KINDS: Final = {"address": "Address", "agent": "User agent", "path": "Path"}
 EXAMPLES: Final = {"address": "203.0.113.0/24", "agent": "UptimeKuma", "path": "/admin"}
-"""A value for each kind of rule."""
+"""An example of a value for each kind of rule."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -68,9 +68,9 @@ class Part(NamedTuple):
     anchor: str
     title: str
     hint: str
-    labels: Mapping[str, str]  # of the fields of its numbers
+    labels: Mapping[str, str]  # by field
     totals: Mapping[str, int]
-    lines: Mapping[str, Markup]  # past days, by field
+    lines: Mapping[str, Markup]  # sparklines of past days, by field
     requests: Rows
 
     @property

@@ -1,8 +1,8 @@
 """Selects the next message to send, and updates the message and its hook after the attempt.
 
 Organizations take turns, and so do the hooks of an organization. If a receiver does not respond, or requests a pause,
-its hook is paused with all its messages; an error response only delays the message that it answers, unless
-REFUSED_MESSAGES messages got errors since the last success.
+its hook is paused with all its messages; an error response only delays its message, unless REFUSED_MESSAGES
+messages have got errors since the last success. 410 Gone disables the hook.
 """
 
 import secrets
@@ -30,11 +30,11 @@ DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = len(SCHEDULE)
 """A hook is disabled after this many failed attempts in a row, if the first was at least DISABLED_AFTER ago."""
 REFUSED_MESSAGES: Final = 3
-"""A hook is paused when this many different messages got error responses, without a success in between."""
+"""A hook is paused when this many different messages have got error responses without a success in between."""
 KEPT: Final = timedelta(days=30)
 """How long finished deliveries are kept and can be replayed."""
 MAX_FINISHED: Final = 1_000
-"""Maximum number of finished deliveries kept for each hook: the newest."""
+"""Maximum number of finished deliveries kept for each hook; older deliveries are deleted."""
 _RANDOM: Final = secrets.SystemRandom()
 _NEXT: Final = read_sql("service.hooks", "next_delivery")
 """SQL: the next delivery. Deliveries that a wrong clock dated in the future are due, too.
@@ -62,8 +62,8 @@ class ClaimedDelivery:
 def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> tuple[int, str] | None:
     """Return the number and the hook id of the next delivery to send; None if none is due.
 
-    It belongs to the least recently served organization that is not in `full`, and to a hook that is not paused and has
-    no delivery in progress.
+    Only organizations not in `full` are considered, and hooks that are not paused and have no delivery in progress. The
+    least recently served organization comes first.
     """
     values = {**lease_bounds(now), "full": orjson.dumps([*full]).decode()}
     found: tuple[int, str] | None = connection.execute(_NEXT, values).fetchone()

@@ -13,7 +13,7 @@ app = typer.Typer(help="List Agent Hooks, which get signed messages about jobs."
 
 @app.callback()
 def hooks() -> None:
-    """Keep `list` a subcommand: without this callback, typer would make it the whole group."""
+    """Keep `list` a subcommand: without this callback, typer would turn it into the whole command."""
 
 
 @app.command("list")

@@ -1,4 +1,4 @@
-"""One attempt to deliver a message by HTTP, with a deadline, to an address that was checked."""
+"""One attempt to deliver a message by HTTP, with a deadline, to a checked address."""
 
 import time
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Attempt(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether the receiver accepted the message. Only the status counts; the body is not read."""
+        """True if the receiver accepted the message. Only the status counts; the body is not read."""
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
@@ -33,7 +33,7 @@ async def post(
 ) -> Attempt:
     """Send a message to a hook's URL. Redirects are not followed; dates in Retry-After are compared to `now`.
 
-    `networks` may be reached in addition to public addresses; plain http is allowed only to these.
+    Addresses in `networks` may be reached, too, even over plain http; public addresses only over https.
     """
     started_at = time.monotonic()
     status_code, error, retry_after = None, None, None

@@ -165,7 +165,7 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
     `base_url`.
 
     At most MAX_ROWS evidence rows are included; they are dropped from the end while the body is larger than
-    MAX_MESSAGE_BYTES. The job's `evidence_rows` is their original number.
+    MAX_MESSAGE_BYTES. The job's `evidence_rows` is the original number of rows.
     """
     shown = dict(job)
     path = f"{base_url}/jobs/{job['id']}"
@@ -186,7 +186,7 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
 def deactivate(connection: sqlite3.Connection, hook_id: str, reason: str | None, now: datetime) -> None:
     """Make a hook inactive, with a reason if the service deactivates it. Its pending messages become dead.
 
-    An attempt in progress is the last one.
+    An attempt in progress is completed, but is the last attempt.
     """
     rows = connection.execute(
         "UPDATE hooks SET active = 0, paused_until = NULL, disabled_reason = ? WHERE id = ? RETURNING organization",

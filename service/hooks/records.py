@@ -58,7 +58,7 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     events: HookEvents
     active: HookActive
     created_at: Time
-    created_by: Annotated[str | None, Meta(description="key id or `sub` of the caller; null for the command line")]
+    created_by: Annotated[str | None, Meta(description="key id, session, or `sub` of the caller; null if unknown")]
     secret_last4: Annotated[str, Meta(description="the last four characters of the secret")]
     secret_rotated_at: Time | None
     previous_secret_until: Annotated[
@@ -80,7 +80,7 @@ class HookWithSecret(Hook, frozen=True):
 
 
 class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message to a hook, and its last attempt, without the receiver's response."""
+    """A message to a hook, and the outcome of its last attempt, without the body of the receiver's response."""
 
     id: Annotated[str, Meta(description="the message's webhook-id header")]
     hook_id: str

@@ -51,8 +51,8 @@ class Hooks:
         public_url: str = "",
         clock: Clock = utc_now,
     ) -> None:
-        """Plain http is allowed if there are `networks`; hooks may not use the host of `public_url`, the server's own
-        origin.
+        """Hook URLs may begin with http:// only if there are `networks`, and may not have the host of `public_url`, the
+        server's own origin.
         """
         self.database = database
         self._clock = clock
@@ -69,7 +69,7 @@ class Hooks:
         active: bool = True,
         created_by: str | None = None,
     ) -> tuple[Hook, str]:
-        """Create a hook. Returns the hook and its secret, which nothing else returns. Raises BadInput for an invalid
+        """Create a hook. Returns the hook and its secret, which is returned only here. Raises BadInput for an invalid
         argument, or if there are already MAX_HOOKS hooks.
         """
         check_organization(organization)
@@ -87,7 +87,7 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def of(self, organization: str, hook_id: str = "") -> list[Hook]:
-        """Return an organization's hooks, oldest first; or only the hook with this id."""
+        """Return an organization's hooks, oldest first, or only the hook with the id `hook_id`, if given."""
         rows = self.database.rows(
             "SELECT id, name, url, events, active, created_at, created_by, substr(secret, -4), "
             "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
@@ -105,8 +105,8 @@ class Hooks:
         return found[0]
 
     def change(self, organization: str, hook_id: str, changes: HookChanges) -> Hook:
-        """Change a hook. Activation clears its failures, deactivation ends its pending messages; both, and a new URL,
-        end its pause. Raises NoSuchHook, or BadInput for an invalid value.
+        """Change a hook. Activation clears its failures, and deactivation ends its pending messages; both, and a new
+        URL, end its pause. Raises NoSuchHook, or BadInput for an invalid value.
         """
         known: dict[str, Any] = msgspec.to_builtins(changes)  # without unchanged fields
         name, url, events = known.get("name"), known.get("url"), known.get("events")
@@ -136,7 +136,7 @@ class Hooks:
         return deleted
 
     def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
-        """Rotate a hook's secret. Returns the hook and the new secret, which nothing else returns. Raises NoSuchHook.
+        """Rotate a hook's secret. Returns the hook and the new secret, which is returned only here. Raises NoSuchHook.
 
         For ROTATION, messages are also signed with the old secret.
         """
@@ -188,7 +188,7 @@ class Hooks:
         """End a hook's pause and queue a message again, with the same id and bytes and a new series of attempts; return
         its id.
 
-        Raises NoSuchHook, also for a deleted delivery, or HookConflict if too many others are pending.
+        Raises NoSuchHook, also for a deleted delivery, or HookConflict if too many other messages are pending.
         """
         with self._change(organization, hook_id) as connection:
             statuses = connection.execute(
@@ -229,7 +229,7 @@ class Hooks:
 def _check_url(url: str, allows_http: bool, own_host: str | None) -> None:
     """Raise BadInput for a URL that hooks may not use. Its host's addresses may change, so each attempt checks them.
 
-    `own_host` is the host of this service; plain http is only allowed for configured networks.
+    `own_host` is the host of this service. With `allows_http`, the scheme may also be http.
     """
     try:
         parts = urlsplit(url)

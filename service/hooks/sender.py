@@ -32,7 +32,7 @@ DELETE_AFTER: Final = timedelta(hours=1)
 _LOG: Final = logging.getLogger(__name__)
 
 OnDelivered = Callable[[sqlite3.Connection, ClaimedDelivery, datetime], None]
-"""A callback in the transaction that records a delivery with status 2xx."""
+"""A callback for a successful delivery, called in the transaction that records it."""
 
 
 class Sender:

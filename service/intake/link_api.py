@@ -38,7 +38,7 @@ from service.core.http.responses import JsonResponse
 from service.core.threads import lower_priority
 
 EVERY_DOMAIN: Final = "*"
-"""Stands for every domain in URLs."""
+"""The domain in the URL of a link for every domain."""
 MAX_WAITING_EDITS: Final = 8
 """Maximum number of edits that may wait per organization; further edits raise Overloaded."""
 
@@ -48,7 +48,7 @@ LinkEdits = GroupCommit[LinkEdit, tuple[Link | None, Link | None]]
 
 
 def link_edits(lake: Lake, serves_others: Callable[[str], bool]) -> LinkEdits:
-    """Return the thread that edits the links of a lake; an edit returns the link as it was before and after.
+    """Return the group commit of a lake's link edits, with its thread. Each edit returns the link before and after.
 
     An organization's edits pause while other organizations' queries run or wait.
     """
@@ -65,12 +65,12 @@ class LinkTarget(Struct, frozen=True, forbid_unknown_fields=True):
     target_url: Annotated[str, Meta(max_length=MAX_TARGET_URL_LENGTH, description="an http or https address")]
     tags: Annotated[
         Annotated[list[Tag], Meta(max_length=MAX_TAGS)] | None,
-        Meta(description="all tags of the link; without this field, it keeps its tags"),
+        Meta(description="all tags of the link; without this field, the link keeps its tags"),
     ] = None
 
 
 class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
-    """A link."""
+    """A link in a response."""
 
     short_code: str
     domain: Annotated[str, Meta(description="normalized; * for every domain")]
@@ -81,7 +81,7 @@ class StoredLink(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkService:
-    """A lake's links, and the thread that edits them."""
+    """Reads and edits the links of a lake."""
 
     lake: Lake
     edits: LinkEdits

@@ -64,7 +64,7 @@ async def link_page(context: DashboardContext, links: LinkService, request: Requ
 
 
 async def _set_tags(links: LinkService, organization: str, short_code: str, fields: dict[str, str]) -> None:
-    """Replace a link's tags with those in a form. Raises BadInput, or NotFound if the link was removed."""
+    """Replace a link's tags with the tags in a form. Raises BadInput, or NotFound if the link was removed."""
     tags = check_tags(split_tags(fields.get("tags", "")), f"the link {short_code}")
     before, _ = await links.edit(organization, LinkEdit(short_code, fields.get("domain", ""), None, tags))
     if before is None:

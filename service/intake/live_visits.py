@@ -1,4 +1,4 @@
-"""Live visits: organizations take turns to have their visits classified; then all are stored and acknowledged."""
+"""Live visits: organizations take turns while visits are classified; then visits are stored and acknowledged."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ SMALL_BYTES: Final = 65_536
 
 
 class ReceivedVisits(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many visits were stored, and why the others were rejected."""
+    """The numbers of stored and rejected visits, and the reasons for the rejections."""
 
     accepted: int
     refused: int
@@ -61,7 +61,7 @@ class VisitReceiver:
             lambda _, batch: self._store(batch), self._pool.executor
         )
         self._large_bodies: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Locks by organization: one large body at a time is parsed and prepared, so that at most one is half done."""
+        """Locks by organization, so that at most one large body of an organization is parsed and prepared at a time."""
         self._without_turn = 0
         """Number of visits that are being stored, or are waiting to be stored, without a turn."""
         self.accepted = 0
@@ -143,7 +143,7 @@ class VisitReceiver:
         {"202": ReceivedVisits}, writer,
         {"application/json": Annotated[list[Reported], Meta(max_length=MAX_ROWS)], "application/x-ndjson": str},
         description="Rejected visits are reported by their index; the others are stored. If all are rejected, the "
-        "response is 400. Visits sent twice count twice. A request that timed out may have been stored or not.",
+        "response is 400. Visits sent twice count twice. Visits of a request that timed out may or may not be stored.",
     )
 )  # fmt: skip
 async def receive(receiver: VisitReceiver, call: Call) -> ReceivedVisits:
@@ -155,7 +155,7 @@ def _split(body: bytes) -> Sequence[JsonObject]:
     try:
         return split_rows(body)
     except TooManyRows as error:
-        raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
+        raise BodyTooLarge(f"The body contains more than {MAX_ROWS:,} visits.") from error
     except BadInput as error:
         fix = "Send an array of objects, or one object on each line."
-        raise InvalidBody("The body is not a JSON array.", fix) from error
+        raise InvalidBody("The body is not a valid JSON array.", fix) from error

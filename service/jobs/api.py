@@ -97,7 +97,7 @@ async def read(jobs: JobService, call: Call) -> JobRecord:
         "Probable targets for a job's dead path: at most three guesses, the likeliest first.",
         {"200": list[RedirectGuess]},
         description="Links, and paths answered in the last 28 days, that are spelled like the dead path. A guess "
-        "proves nothing: look at it before you redirect there. There are no guesses for jobs about several paths, and "
+        "proves nothing: open it before you redirect there. There are no guesses for jobs about several paths, or "
         "for jobs that no redirect resolves.",
     )
 )  # fmt: skip
@@ -131,9 +131,9 @@ async def act(jobs: JobService, call: Call) -> JobRecord:
         "Attach an implementation to an approved job. This ships nothing.",
         {"201": ImplementationWithContent}, writer, Draft, MAX_IMPLEMENTATION_BYTES, "409 412",
         "Send content with its content_type, or the content's https url. A patch of the type application/json is a "
-        "redirect rule from a path of the job, or a list of rules; `redirect_to` alone makes one from each path, and "
-        "where the path is a short code, it becomes the link's target. `subject` is the number of the only "
-        "subject that the implementation is about.",
+        "redirect rule from a path of the job, or a list of rules; `redirect_to` alone makes a rule from each path; "
+        "if the path is a short code, the address also becomes the target of its link. `subject` is the number of "
+        "the only subject that the implementation is about.",
         {
             "redirect": {"implementation_type": "patch", "redirect_to": "https://example.com/guide"},
             "rule": {"implementation_type": "patch", "content_type": "application/json",

@@ -1,5 +1,5 @@
-"""Plans which jobs a cause creates or changes. Undecided jobs with the same cause are merged; approved ones keep their
-subjects.
+"""Plans which jobs a cause creates or changes. Undecided jobs with the same cause are merged; approved jobs keep
+their subjects.
 """
 
 import sqlite3
@@ -41,7 +41,7 @@ class Plan:
 
     @property
     def versions(self) -> list[tuple[str, int]]:
-        """The id and version of each job in `known`; if these differ when the plan is applied, it is stale."""
+        """The id and version of each job in `known`. If these change before the plan is applied, it is stale."""
         return [(one.id, one.version) for one in self.known]
 
     def apply(self, connection: sqlite3.Connection) -> None:

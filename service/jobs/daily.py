@@ -47,7 +47,8 @@ class DailyDetection:
         open_engine: Callable[[float], Engine],
         memory: str = "",
     ) -> None:
-        """`open_engine` starts an engine with a time limit in seconds; starting it takes longer than most runs.
+        """Prepare the runs. `open_engine` starts an engine with a time limit in seconds; starting it takes longer than
+        most runs.
 
         With `memory`, such as "300MB", an organization with many visits is processed in a separate process, with that
         much memory for queries.
@@ -152,8 +153,8 @@ def detect_jobs(lake: Lake, organization: str, memory: str, now: str) -> None:
 
 
 def _run_all(detection: Detection, day: date, now: datetime) -> list[str]:
-    """Run the detectors, measure outcomes, and record the run. Returns the failures; none if the run is cancelled, and
-    thus not recorded.
+    """Run the detectors, measure outcomes, and record the run. Returns the failures; none for a cancelled run,
+    which is not recorded.
     """
     started_at, organization = time.monotonic(), detection.organization
     runs = detection.update_jobs(day, now)

@@ -41,7 +41,7 @@ from service.jobs.subjects import ShippedJob, read_shipped, read_touched
 from service.jobs.verdicts import verdict
 
 DAYS_WITHOUT: Final = 14
-"""Number of days before the approval that must be covered and without redirects of the path, for a redirect to count as
+"""Number of days before the approval that must be covered and show no redirects of the path, for a redirect to count as
 shipped by the log."""
 MIN_REDIRECTED: Final = 3
 """Minimum number of redirected requests since the approval for a redirect to count as shipped by the log."""
@@ -102,7 +102,7 @@ class Detection:
         return runs
 
     def find(self, detector: Detector, as_of: date, shared: Snapshot | None = None) -> list[Finding]:
-        """Return the findings of `detect`; if the detector compares days, only those on domains for which all days are
+        """Return the findings of `detect`; if the detector compares days, only findings on domains with all days
         covered and judged.
         """
         findings = detect(self.engine, detector, self.organization, as_of, self.cancelled, shared=shared)
@@ -128,7 +128,7 @@ class Detection:
         A job that cannot be measured now stays waiting for its outcome, and does not stop the others.
         """
         run = MeasureRun({}, {})
-        with suppress(TrafficError):  # it is measured again tomorrow
+        with suppress(TrafficError):  # the log is checked again tomorrow
             self.mark_shipped(now)
         for job in read_shipped(self.jobs.database, self.organization):
             try:
@@ -150,8 +150,8 @@ class Detection:
         """Compare the days before a job was approved with the days since it was shipped, in the organization's zone.
 
         The job's subjects are counted together. `others`, the control, are untouched findings of its detector on the
-        day it was found: a change that they share has another cause. A job whose subjects are not a detector's, such as
-        a job written by hand, is not measurable.
+        day it was found: a change that they share has another cause. A job of a type without a measure (such as a job
+        written by hand) or without its subjects is not measurable.
         """
         dates = Dates(*map(self._day_of, (job.found_at, job.approved_at, job.shipped_at, now)))
         kind = JOB_KINDS.get(job.type)
@@ -175,7 +175,7 @@ class Detection:
             at = max((one for one in shipped if one), default=None)
             if at is None or None in shipped:
                 continue
-            with suppress(BadInput, JobConflict):  # it has changed in the meantime, or is more than a year old
+            with suppress(BadInput, JobConflict):  # the job has changed, or the redirect is over a year old
                 self.jobs.set_implementation_status(
                     self.organization, job_id, number, SYSTEM, now, status="shipped", shipped_at=at, note="by the log"
                 )

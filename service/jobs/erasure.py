@@ -32,7 +32,7 @@ class ErasedEvidence:
 
     jobs: int = 0  # jobs that lost evidence
     rows: int = 0  # rows of evidence
-    implementations: int = 0  # implementations that lost their content, since it may name visits, too
+    implementations: int = 0  # implementations that lost their content, since it may contain paths of these visits
 
 
 def erase_evidence(

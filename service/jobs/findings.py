@@ -94,8 +94,8 @@ def _digest(finding: Finding, named: Mapping[str, str | None]) -> str:
 
 
 def family_of(kind: str) -> tuple[str, ...]:
-    """Return the job types that share their subjects with this type: a broken link that turns out to be invented stays
-    one job.
+    """Return the job types that share their subjects with this type: a broken link that turns out to be invented
+    remains the same job.
     """
     return _LINKS if kind in _LINKS else (kind,)
 
@@ -165,7 +165,7 @@ def rank(priority: str, kind: str) -> tuple[int, int]:
 
 
 def _shared(cause: Cause, name: str) -> str | None:
-    """Return the string that a column has for all findings of a cause; None if they differ or it is not a string."""
+    """Return the string that a column has in all findings of a cause; None if its values differ or are not strings."""
     pairs = zip(cause.rows, cause.findings, strict=False)
     values = {finding.subject.get(name) or row.get(name) for row, finding in pairs}
     value = values.pop()

@@ -153,7 +153,7 @@ def delete_wanted_links(connection: sqlite3.Connection, ids: Iterable[str]) -> N
 def read_attached_redirects(
     database: ControlDatabase, organization: str
 ) -> list[tuple[str, int, Sequence[Subject], datetime]]:
-    """Read the unshipped redirects in force of approved jobs: job, number, subjects and time of approval."""
+    """Read the unshipped implementations in force of approved redirect jobs: job, number, subjects, approval time."""
     rows = database.rows(
         "SELECT jobs.id, number, subjects, implementations.subject, (SELECT max(at) FROM job_history "
         "WHERE job_id = jobs.id AND action = 'approve') AS approved_at FROM jobs JOIN implementations "

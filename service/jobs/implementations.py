@@ -162,7 +162,7 @@ def paths_of(draft: Draft, job: Job) -> list[str]:
     """Return the job's paths that a draft is about. Raises BadInput if the job has no subject with its number."""
     subjects = orjson.loads(job.subjects)
     if draft.subject is not None and draft.subject > len(subjects):
-        raise BadInput(f"subject is {draft.subject}; the job has {len(subjects)}, numbered from 1.")
+        raise BadInput(f"subject is {draft.subject}; the job has {len(subjects)} subjects, numbered from 1.")
     return [path for one in chosen(subjects, draft.subject) if (path := one.get("path"))]
 
 
@@ -198,7 +198,7 @@ def _check_rule(rule: object, job: Job, paths: Set[str]) -> None:
     is_every = domain == EVERY_DOMAIN and job.domain is None
     is_host = isinstance(domain, str) and normalized_host(domain) == domain and job.domain in (None, domain)
     if not is_every and not is_host:
-        raise BadInput("the rule's `domain` must be the job's domain.")
+        raise BadInput("the rule's `domain` must be the job's domain; if the job has none, a host or *.")
     if not isinstance(source, str) or not source.startswith("/"):
         raise BadInput("the rule's `from` must be a path that begins with /.")
     if len(source) > MAX_URL_LENGTH or not unquote(source).isprintable():

@@ -43,7 +43,7 @@ events before."""
 
 
 class Look(NamedTuple):
-    """An interim analysis: complete days since shipping, days per block, and the share of false alarms (alpha)."""
+    """A planned analysis: complete days since shipping, days per block, and the share of false alarms (alpha)."""
 
     days: int
     block_days: int
@@ -56,8 +56,8 @@ LAST_DAY: Final = LOOKS[-1].days
 
 
 class Dates(NamedTuple):
-    """The days on which a job was found, approved and shipped, and today. The days before approval and shipping are
-    compared with the days after shipping, up to yesterday.
+    """The days on which a job was found, approved and shipped, and today. The 28 days before approval or shipping, if
+    that was earlier, are compared with up to 28 complete days after shipping.
     """
 
     found_on: date
@@ -92,7 +92,7 @@ def outcome(
     rate.
 
     A job whose requests still fail in part after the last day is also judged by the rate. `others` are the counts for
-    other subjects. Missing days had no visits. Rates use only the days in `covered`.
+    other subjects. Days without counts had no visits. Rates use only the days in `covered`.
     """
     by_day = {count.day: count for count in counts}
     others_by_day = [{count.day: count for count in other} for other in others]
@@ -215,7 +215,7 @@ def _look(spans: _Spans, look: Look, kind: JobKind, is_chosen: bool) -> JobOutco
 def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
     """Return the p-value of a rise (`up`) or fall: the higher of the p-values with and without the control.
 
-    It is 1 if the change is less than `least`-fold, with or without the control, or if `_is_outdone`.
+    It is 1 if the change is less than `least`-fold, with or without the control, or if `_is_outdone` returns True.
     """
     before, after, _ = spans
     early, late = period(before), period(after)

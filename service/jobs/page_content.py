@@ -145,8 +145,8 @@ def approval_of(record: JobRecord, shipped_at: datetime) -> datetime:
 
 
 def days_of(approved_on: date, shipped_on: date, today: date) -> tuple[date, date]:
-    """Return the first and the last day of the chart: the complete days that an outcome compares, and the days between
-    approval and shipping.
+    """Return the first and last day of the chart, which shows the complete days that an outcome compares and the days
+    from approval to shipping.
     """
     last = min(today - timedelta(1), shipped_on + timedelta(LAST_DAY))
     return approved_on - timedelta(DAYS_BEFORE), max(last, shipped_on)

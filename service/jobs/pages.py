@@ -73,7 +73,7 @@ def _in_list(summary: str) -> str:
 
 
 def _is_possible(job: JobRecord, action: JobAction) -> bool:
-    """Return whether an action is possible now: only undecided jobs are approved, and nothing shipped is undone."""
+    """Return whether an action is possible: only an undecided job can be approved, and nothing shipped be undone."""
     if action.is_default:
         return job.status in UNDECIDED
     return action.id != "undo" or job.outcome_status != "waiting"
@@ -129,7 +129,7 @@ class _JobPages:
         """Attach the implementation in a form: a redirect, content, an address or only a note."""
         fields = await editors_form(request, MAX_FORM_BYTES)
         kind, _, content_type = fields.get("kind", "").partition(" ")
-        content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
+        content = fields.get("content", "").replace("\r\n", "\n")  # browsers end lines in forms with CRLF
         has_content = bool(content.strip())
         draft = Draft(
             "patch" if "redirect_to" in fields else kind,
@@ -153,13 +153,13 @@ class _JobPages:
     async def _write_and_show(
         self, request: Request, fields: dict[str, str], write: Callable[..., object], what: object, **more: str | None
     ) -> Response:
-        """Write, then show the job; if the write fails, show also the reason and the values entered. Raises NotFound.
+        """Write and redirect to the job; on failure, show it with the reason and the values entered. Raises NotFound.
 
         `write` is a method of Jobs that takes an organization, a job, `what`, an actor, the time, `version` and `more`.
         """
         caller, job_id = request.scope["session"].caller, request.path_params["id"]
         who, now, text = actor_of(caller), self._context.services.clock(), fields.get("version", "")
-        version = int(text) if _VERSION.fullmatch(text) else -1  # any other text matches no job
+        version = int(text) if _VERSION.fullmatch(text) else -1  # any other text matches no version
         try:
             await self._service.written(
                 caller, lambda: write(caller.organization, job_id, what, who, now, version=version, **more)

@@ -1,5 +1,5 @@
-"""Estimates the false alarms among outcomes from an organization's own visits: judges findings as if they had been
-repaired.
+"""Estimates, from an organization's own visits, how many outcomes are false alarms, by judging findings as if they had
+been repaired.
 
 Nothing was done on the made-up days of repair, so each "improved" and "worse" is a false alarm, or a fix that no job
 records.
@@ -22,11 +22,11 @@ EVERY: Final = timedelta(days=7)
 SHIPPED: Final = "shipped_by_log"
 """Extra outcome: causes with redirects that the log would report as shipped."""
 MAX_CAUSES: Final = 20
-"""Maximum number of causes per detector and day: the heaviest."""
+"""Maximum number of causes per detector and day; the heaviest are judged."""
 
 
 def placebo(detection: Detection, progress: Progress) -> dict[str, Counter[str]]:
-    """Count causes by type and outcome, without the subjects that were approved or shipped.
+    """Count causes by type and outcome, without the subjects that `read_touched` returns.
 
     `progress` counts the made-up days. Raises the same exceptions as `detect` and `measure_all`.
     """

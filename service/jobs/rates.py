@@ -1,8 +1,8 @@
 """Tests whether a rate changed between two spans of days. The unit is the day, because requests come in bursts.
 
 Under the null hypothesis, the order of the days does not matter. So the days of both spans are cut into blocks, which
-keep multi-day effects together, and every choice of blocks as the later span is compared with the real one (an exact
-permutation test). Changes shared by the control, such as a season, are subtracted from each day first.
+keep multi-day effects together, and every choice of blocks as the later span is compared with the real later span (an
+exact permutation test). Changes shared by the control, such as a season, are subtracted from each day first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -81,8 +81,8 @@ def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> lis
     """Return a confidence interval of about 95 % for the ratio of the rate after to the rate before.
 
     Return None without earlier events or later visits, or if the rates do not vary from day to day. The interval is
-    Wilson's, for the share of all events that came later; the number of events is first divided by the dispersion: how
-    much more days differ than they would if events were independent.
+    Wilson's, for the share of all events that came later; the number of events is first divided by the dispersion, the
+    factor by which days vary more than independent events would.
     """
     early, late = period(before), period(after)
     days, events = early.days + late.days, early.events + late.events

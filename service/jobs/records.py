@@ -131,8 +131,8 @@ class EvidenceScope(Struct, frozen=True, forbid_unknown_fields=True):
 class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
     """A job's evidence: the rows that a query found, and how to find them again."""
 
-    replay: Annotated[str, Meta(description="the command that finds them again")]
-    template: Annotated[str, Meta(description="the query that found them")]
+    replay: Annotated[str, Meta(description="the command that finds the rows again")]
+    template: Annotated[str, Meta(description="the query that found the rows")]
     sql_sha256: str
     rules_version: str
     scope: EvidenceScope
@@ -143,7 +143,7 @@ class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobAction(Struct, frozen=True, forbid_unknown_fields=True):
-    """A job's own action, or one that its status allows."""
+    """A job's own action, or another action that its status allows."""
 
     id: str
     label: str
@@ -151,7 +151,7 @@ class JobAction(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Measure(Struct, frozen=True, forbid_unknown_fields=True):
-    """Sums over some complete days: the events that the job is about, and the visits among which they can happen."""
+    """Sums over complete days: the events that the job is about, and the visits among which they can happen."""
 
     days: Count
     events: Count
@@ -170,12 +170,12 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     probability: float | None  # p-value of the change; None: it was not tested
     checked_at: Time | None
     until: Annotated[date | None, Meta(description="the day of the last check")]
-    judged_by: Annotated[JudgedBy | None, Meta(description="the responses to its requests, or the rate over days")] = (
+    judged_by: Annotated[JudgedBy | None, Meta(description="answer: responses to its requests; rate: daily rates")] = (
         None
     )
     interval: Annotated[
         Annotated[list[float], Meta(min_length=2, max_length=2)] | None,
-        Meta(description="ratio of the rate after to the rate before: an interval of about 95 %; from the last check"),
+        Meta(description="interval of about 95 % for the rate after divided by the rate before; at the last check"),
     ] = None
     looks_left: Count | None = None
     others: Annotated[Count | None, Meta(description="other findings with which the rate was compared")] = None
@@ -209,7 +209,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
     updated_at: Annotated[Time, Meta(description="when the job last changed")]
     priority: Annotated[str, Meta(description="low, medium or high: by type first, then by requests a week")]
     domain: Annotated[str | None, Meta(description="domain that the job is about")]
-    short_code: Annotated[str | None, Meta(description="short code that the job is about; null: several")]
+    short_code: Annotated[str | None, Meta(description="short code that the job is about; null: several or none")]
     path: Annotated[
         str | None,
         Meta(description="path that the job is about, percent-encoded, at most 200 characters; null: several or none"),
@@ -218,7 +218,7 @@ class JobRow(Struct, frozen=True, forbid_unknown_fields=True):
     action_id: Annotated[str | None, Meta(description="the job's own action, which an approval approves")]
     evidence_rows: Annotated[Count, Meta(description="rows that the detector found")]
     implementation_type: Annotated[
-        str | None, Meta(description="patch, edge_page, manual or agent_hook: attached, otherwise intended")
+        str | None, Meta(description="patch, edge_page, manual or agent_hook; the intended type if nothing is attached")
     ]
     implementation_status: Annotated[
         str | None, Meta(description="attached, accepted, shipped or withdrawn; null: nothing attached")

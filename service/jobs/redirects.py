@@ -59,13 +59,13 @@ class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def with_rule(draft: Draft, job: Job) -> Draft:
-    """Return the draft with a redirect rule from each of its paths to its `redirect_to`, if it has one. Raises
+    """Return the draft with a redirect rule from each of its paths to `redirect_to`; unchanged if that is None. Raises
     BadInput.
     """
     if draft.redirect_to is None:
         return draft
     if draft.implementation_type != "patch" or any((draft.content_type, draft.content, draft.url)):
-        raise BadInput("redirect_to is the whole implementation: a patch without content, content_type or url.")
+        raise BadInput("redirect_to replaces the content: send it in a patch without content, content_type or url.")
     paths = paths_of(draft, job)
     if not paths:
         raise BadInput("redirect_to needs a job that is about a path.")
@@ -124,8 +124,8 @@ def with_redirects(links: Sequence[Link], redirects: Sequence[ShippedRedirect]) 
 
 
 def redirect_guesses(engine: Engine, job: Job, as_of: date) -> list[RedirectGuess]:
-    """Return up to three working links and paths that are spelled like a job's dead path, most similar first; none for
-    a job that no redirect of a single path resolves.
+    """Return up to three working links and paths that are spelled like a job's dead path, most similar first; none
+    unless a redirect of a single path resolves the job.
 
     Raises the same exceptions as `detect`.
     """

@@ -20,8 +20,8 @@ caller waits for it."""
 
 
 def link_writes(store: Jobs, serves_others: Callable[[str], bool]) -> LinkWrites:
-    """Return the thread that writes links for redirects. After each change, an organization pauses if queries of other
-    organizations are running or waiting.
+    """Return the writer of redirects' links, with its own thread. After each change, an organization pauses if queries
+    of other organizations are running or waiting.
     """
 
     def write(organization: str, waiting: list[None]) -> list[None]:

@@ -25,9 +25,9 @@ from service.jobs.texts import percent_encoded, sanitized
 MAX_NETWORKS: Final = 2_000
 """Maximum number of networks per agent in a snippet."""
 _MAX_WORD: Final = 4_000
-"""Maximum bytes of a word; nginx rejects words in its configuration that are longer than 4,096."""
+"""Maximum size of a word in bytes; nginx rejects words in its configuration that are longer than 4,096."""
 _NO_LIMIT: Final = "# Caddy cannot limit requests without a plugin: these lines block them instead."
-_SEEN_ADDRESS: Final = "# Behind a proxy, configure the client addresses first."
+_SEEN_ADDRESS: Final = "# Behind a proxy, first let the server read the client's address from its header."
 _ESCAPED: Final = re.compile(r"\\(.)")
 _OF_AGENTS: Final = ("limit_agent", "limit_flood", "block_agent")
 _TRAINING: Final = ("training", "ai_data_provider")
@@ -37,7 +37,7 @@ _BROWSERS: Final = (
     "gecko/20100101 firefox/145.0 samsungbrowser/29.0 version/26.1 chrome/143.0.0.0 mobile/15e148 safari/537.36 "
     "edg/143.0 opr/120.0"
 )
-"""Words of people's browsers, in lower case; no rule may match them."""
+"""Words in the user agents of people's browsers, in lower case; no rule may match them."""
 
 
 class Snippet(NamedTuple):
@@ -62,7 +62,7 @@ _Rule = Callable[[str, str], _LinesOfOne]
 def snippets_of(job: Job, lake: Lake, target: str) -> list[Snippet]:
     """Return lines for nginx and for Caddy that carry out a job; none if a web server alone cannot. Blocks its thread.
 
-    Redirects lead to `target`. Raises BadInput if the lake's own tables of agents cannot be read.
+    Redirects go to `target`. Raises BadInput if the lake's own tables of agents cannot be read.
     """
     subjects = orjson.loads(job.subjects)
     paths = [one["path"] for one in subjects if one.get("path")]
@@ -218,7 +218,7 @@ def _folder(path: str) -> str:
 def _check_single(path: str) -> None:
     """Check that a path is not a pattern. Raises BadInput."""
     if "*" in path:
-        raise BadInput("it stands for many paths; write a rule for each")
+        raise BadInput("it is a pattern for many paths; write a rule for each")
 
 
 def _is_user_agent(agent: str, rows: Iterable[Agent]) -> bool:
@@ -241,7 +241,7 @@ def _patterns(agent: str, rows: Iterable[Agent]) -> list[str]:
     if not agent.isprintable():
         raise BadInput("it contains characters that cannot be printed")
     if agent == "unknown" or any(re.search(pattern, _BROWSERS) for pattern in patterns):
-        raise BadInput("it does not distinguish these requests from people's; look for another sign of them")
+        raise BadInput("its name does not tell these requests from people's; find another way to recognize them")
     return patterns
 
 

@@ -1,8 +1,8 @@
 """The statuses of a job and of its implementation, and their transitions. Pure tables; the store applies them.
 
     new ──review──▶ reviewed
-    new, reviewed ──approve──▶ approved ──deliver──▶ sent ──resolve──▶ resolved;  approved ──undo──▶ reviewed
-    every open status ──dismiss──▶ dismissed;  resolved, dismissed ──reopen──▶ new
+    new, reviewed ──approve──▶ approved ──deliver──▶ sent;  approved, sent ──resolve──▶ resolved
+    approved ──undo──▶ reviewed;  every open status ──dismiss──▶ dismissed;  resolved, dismissed ──reopen──▶ new
 
 Three values are separate: `status` (the decision), `implementation_status` (whether it was carried out) and
 `outcome_status` (whether it helped).
@@ -37,8 +37,8 @@ USER_TRANSITIONS: Final = {
     "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Dismiss"),
     "reopen": (dict.fromkeys(CLOSED, "new"), "Reopen"),
 }
-"""Actions of users, each with a label and with the status after the action by the status before. The id of a job's
-own action requests `approve`."""
+"""Actions of users, each with a mapping from the status before the action to the status after it, and a label. The id
+of a job's own action requests `approve`."""
 
 SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
@@ -50,7 +50,7 @@ SYSTEM_TRANSITIONS: Final = {
     "erase": dict.fromkeys(OPEN, "dismissed"),  # the visits that it is about were erased
     "arrive": dict.fromkeys(OPEN, "resolved"),  # visits from a source that was silent
 }
-"""Actions of the service itself, each with the status after the action by the status before."""
+"""Actions of the service itself, each with a mapping from the status before the action to the status after it."""
 
 EVENTS: Final = {
     "create": "job.created",
@@ -84,7 +84,7 @@ IMPLEMENTATION_TRANSITIONS: Final = {
 
 
 class JobNotFound(NotFound, BadInput):
-    """The organization has no job, or the job no implementation, with this id."""
+    """The organization has no job, or the job has no implementation, with this id."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(sentence(problem), "GET /jobs lists the organization's jobs.", text=problem)
@@ -124,7 +124,7 @@ def next_status(action: str, status: str) -> str | None:
 
 
 def requested_action(own: str | None, action_id: str) -> str:
-    """Return the action that an id requests: `approve` for `own`, the id of the job's own action. Raises BadInput."""
+    """Return the action that an id requests: `approve` for APPROVE_FIX and the job's `own` action. Raises BadInput."""
     if action_id in (APPROVE_FIX, own):
         return "approve"
     known = [name for name in USER_TRANSITIONS if name != "approve"]

@@ -65,7 +65,7 @@ MAX_SHIPPED_AGE: Final = timedelta(days=366)
 class Jobs:
     """The jobs of one lake. Safe to use from several threads and processes.
 
-    All methods block, so an event loop runs them through the database's `read` and `write`. Methods with a `version`
+    All methods block, so an event loop runs them through the database's `read` or JobService. Methods with a `version`
     expect the job to have that version; None accepts any. Writes raise JobNotFound, JobConflict, JobChanged (the
     version differs), TooLarge or BadInput; in each case, nothing has changed.
     """
@@ -148,7 +148,7 @@ class Jobs:
         note: str | None = None,
         approval: Approval | None = None,
     ) -> JobRecord:
-        """Review, undo, dismiss, resolve or reopen a job, or approve it by the id of its action; return its record."""
+        """Review, approve (by its action's id), dismiss, resolve or reopen a job, or undo its approval; return it."""
         check_note(note)
         with self.database.transaction() as connection:
             job = tables.read_expected_job(connection, organization, job_id, version)

@@ -1,4 +1,4 @@
-"""Subjects of known, shipped, and approved or measured jobs, as detection reads them."""
+"""Reads what detection needs to know about jobs: known jobs, shipped jobs, and subjects that were acted on."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ def chosen(subjects: Sequence[Subject], number: int | None) -> Sequence[Subject]
 
 
 def known_jobs(connection: sqlite3.Connection, organization: str, types: Sequence[str]) -> list[KnownJob]:
-    """Return the jobs of some types that detectors found, newest first."""
+    """Return the jobs of these types that were detected, newest first."""
     rows = connection.execute(
         "SELECT jobs.id, type, status, jobs.version, fingerprint, subjects, weight, closing.at, actor_kind FROM jobs "
         "LEFT JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history WHERE job_id = jobs.id "
@@ -92,8 +92,8 @@ def read_shipped(database: ControlDatabase, organization: str) -> list[ShippedJo
 
 
 def read_touched(database: ControlDatabase, organization: str) -> list[tuple[str, dict[str, str | None]]]:
-    """Return the type and the subject of each detected job, for each of its subjects, if the job is approved, sent or
-    resolved, or has an outcome status other than none.
+    """Return a pair of type and subject for each subject of the detected jobs that are approved, sent or resolved, or
+    have an outcome status other than none.
     """
     rows = database.rows(
         "SELECT type, subjects FROM jobs WHERE organization = ? AND fingerprint IS NOT NULL "

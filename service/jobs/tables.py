@@ -40,7 +40,7 @@ from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, ne
 JOB_COLUMNS: Final = ", ".join(Job.__dataclass_fields__)
 _HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
-"""Maximum number of history lines in a record, which has the newest."""
+"""Maximum number of history lines in a record; older lines are left out."""
 MAX_STORED_HISTORY: Final = 1_000
 """Maximum number of stored history lines per job: the newest. Older lines stay only if they are the job's first, or the
 last with their action and statuses, because outcomes are measured from such lines."""
@@ -232,7 +232,7 @@ def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: d
 
 
 def _record(connection: sqlite3.Connection, before: Job | None, after: Job, change: Change) -> None:
-    """If the change has an action, insert its history line; if it is also an event, queue messages to hooks."""
+    """If the change has an action, insert its history line; if the action has an event, queue messages to hooks."""
     action, actor, now, note = change
     if action is None:
         return

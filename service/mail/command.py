@@ -35,7 +35,7 @@ def mail(
     settings = read_settings(os.environ)
     recipients = parse_addresses(to) if to else settings.mail_to.get(organization, ())
     if not recipients:
-        raise BadInput(f"no mail address for {organization}; set one with --to or in TRAFFIC_MAIL_TO.")
+        raise BadInput(f"no mail address for {organization}; give addresses with --to or in TRAFFIC_MAIL_TO.")
     if not settings.smtp and not dry_run:
         raise BadInput("no mail server is configured; set TRAFFIC_SMTP and TRAFFIC_MAIL_FROM.")
     opened, sender = open_lake(lake, organization), settings.mail_from or "traffic@localhost"

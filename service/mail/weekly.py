@@ -53,7 +53,7 @@ def weekly_message(
     cancelled: threading.Event | None = None,
 ) -> EmailMessage:
     """Return the report on the week that is due: as text with the undecided jobs, and as an attached HTML file."""
-    from service.core.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
+    from service.core.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first report
     from service.dashboard.report import Report  # noqa: PLC0415
 
     zone = lake.manifest.organizations.zone(organization)
@@ -87,7 +87,7 @@ def _to_do(jobs: Sequence[tuple[str, str]]) -> list[str]:
 
 @dataclass(eq=False)
 class WeeklyMail:
-    """The sender of weekly reports. A lake's servers together send an organization each report at most once."""
+    """The sender of weekly reports. Even several servers of a lake send an organization each report at most once."""
 
     lake: Lake
     database: ControlDatabase

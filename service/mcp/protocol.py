@@ -90,7 +90,7 @@ async def _result(
         case "tools/call":
             name, arguments = parameters.get("name"), parameters.get("arguments") or {}
             if not isinstance(name, str) or not isinstance(arguments, dict):
-                raise RpcError(INVALID_PARAMETERS, "Name a tool and its arguments.")
+                raise RpcError(INVALID_PARAMETERS, "Give the tool's name as a string, and its arguments as an object.")
             try:
                 text, failed = await toolbox.call(name, arguments), False
             except KeyError:

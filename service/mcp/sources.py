@@ -23,7 +23,7 @@ from service.mcp.tools import MAX_ROWS, Sources
 from service.reports.answers import Answers
 
 ScopeOf = Callable[[Mapping[str, str]], Scope]
-"""A function that returns the scope given by API parameters."""
+"""A function that returns the scope that API parameters select."""
 
 
 def lake_sources(lake: Lake, organization: str, opened: ExitStack) -> Sources:
@@ -97,7 +97,7 @@ def _sources(
 
 
 def classify(request: Mapping[str, str], tables: LakeTables) -> dict[str, Any]:
-    """Return the classification of a request by its user_agent, referrer and url, and the rule that decided it."""
+    """Return a request's classification by its user_agent, referrer and url, with the deciding rule and evidence."""
     from data.rules.classifier import Request, shared_classifier  # noqa: PLC0415  # slow: loads the rules
 
     classifier = shared_classifier(tables)

@@ -20,8 +20,8 @@ _NOTE_LENGTH: Final = 250
 
 
 def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
-    """Return `meaning`, then the answer as JSON: the first rows that fit into the tokens. If rows are missing, a hint
-    says how to get more.
+    """Return `meaning`, then the answer as JSON: the first rows that fit into the tokens, but at least one. If rows are
+    left out, a hint says how to get more.
 
     In an object, all lists are truncated to the same length.
     """
@@ -54,7 +54,7 @@ def text_of(meaning: str, answer: object, tokens: int = DEFAULT_TOKENS) -> str:
 
 
 def object_with_content(meaning: str, answer: dict[str, object], content: str | None, tokens: int) -> str:
-    """Return an object and its content: trusted text, truncated to half of the room instead of MAX_TEXT_LENGTH."""
+    """Return an object with its content, which is trusted and may fill half of the room, not only MAX_TEXT_LENGTH."""
     half = CHARACTERS_OF_TOKEN * tokens // 2
     encoded = json.dumps(content)
     if len(encoded) > half:

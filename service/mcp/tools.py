@@ -67,10 +67,10 @@ class Sources:
     """Returns the first links that contain a string, and whether there are more."""
     jobs: Callable[[], list[JobRow]]
     job: Callable[[str], tuple[JobRecord, str | None]]
-    """Returns the job with an id, and the content of its implementation."""
+    """Returns the job with this id, and the content of its implementation, if any."""
     classify: Callable[[Mapping[str, str]], dict[str, Any]]
     hint: Callable[[Mapping[str, str]], str]
-    """Returns a hint if the days in API parameters have no visits, otherwise ""."""
+    """Returns a hint if the days in API parameters have no visits, or their path is a file set aside; otherwise ""."""
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
     """Runs a SELECT over the relations; None if free SQL is not offered."""
     rules_version: Callable[[], str] = rules_version
@@ -161,7 +161,7 @@ class Toolbox:
         return [tool.definition for tool in self._tools.values()]
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        """Call a tool; return its text. Raises KeyError if it is unknown, or ToolFailed if the call fails."""
+        """Call a tool; return its text. Raises KeyError if the tool is unknown, or ToolFailed if the call fails."""
         tool = self._tools[name]
         unknown = arguments.keys() - tool.properties.keys() - {"max_tokens"}
         missing = [name for name in tool.required if name not in arguments]

@@ -43,8 +43,8 @@ MAX_ANSWER_SECONDS: Final = 2.0
 def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     """Check the installation that these environment variables describe; yield each result immediately. `now` is in UTC.
 
-    After invalid settings, a lake that cannot be opened, or a check that raises an error, nothing else is checked. Two
-    files are written into the staging folder and deleted; nothing else is changed.
+    The checks end early if the settings are invalid, if the lake cannot be opened, or if a check raises an error. Two
+    files are written into the staging folder and deleted. Opening control.sqlite may migrate it, and sets its mode.
     """
     try:
         settings = read_settings(environ)
@@ -165,7 +165,7 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 
 
 def check_files(lake: Lake) -> Check:
-    """Check whether this user can read every live file; `traffic verify` checks their bytes."""
+    """Check whether this user can open every live file, without a symbolic link. `traffic verify` reads the files."""
     paths = [lake.root / path for path in lake.manifest.files.live_of_any_kind()]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")
@@ -207,11 +207,11 @@ def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     probe.unlink()
     if difference > TOLERANCE.total_seconds():
         return Check("warning", "clock", f"it differs from the clock of the disk by {difference:,.0f} s; {remedy}")
-    return Check("ok", "clock", f"it is {now:%Y-%m-%d %H:%M} UTC, not before any time that the lake recorded.")
+    return Check("ok", "clock", f"it is {now:%Y-%m-%d %H:%M} UTC, no earlier than any time recorded in the lake.")
 
 
 def check_lists(status: LakeStatus, now: datetime) -> Check:
-    """Check the age of the IP lists that distinguish agents from impostors."""
+    """Check the age of the newest IP list. The lists distinguish agents from impostors."""
     fetched_at = status.agents_refreshed_at
     if fetched_at is None:
         return Check("warning", "IP lists", "none installed, so no agent is verified; run `traffic agents refresh`.")
@@ -245,7 +245,7 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
 
 
 def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
-    """Measure the first answer for the organization with the most visits: its dashboard for 30 days."""
+    """Measure a first answer: the dashboard of the organization with the most visits, for its last 30 days."""
     if not status.total.visits:
         return Check("warning", "first answer", "no visits to count; run `traffic import LOG --org NAME`.")
     organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
@@ -262,7 +262,7 @@ def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
 
 
 def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Check:
-    """Check whether the cluster can be reached and each executor reads the lake's newest day; measure an answer."""
+    """Check whether the cluster's executors can read the largest organization's newest day; measure an answer."""
     subject = "cluster"
     if not status.total.visits:
         return Check("warning", subject, "no visits to count; run `traffic import LOG --org NAME`.")

@@ -23,7 +23,7 @@ def headers_in_words(lake: Lake) -> str:
 
 
 def _has_fetch_metadata(lake: Lake, organization: str) -> bool | None:
-    """Return whether a log of an organization's newest day has `Sec-Fetch-*`; None if it has no visits."""
+    """Return whether a log of an organization's newest day has `Sec-Fetch-*`; None if there are no visits."""
     files = lake.manifest.files
     span = files.span(organization)
     newest = files.facts_by_day(organization, span[1], span[1]) if span else {}

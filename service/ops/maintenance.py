@@ -46,9 +46,9 @@ START_DELAY_SECONDS: Final = 1.0
 """Delay before the background work starts, so that it does not slow down the first requests."""
 
 QUIET_PERIOD: Final = timedelta(minutes=10)
-"""Time without new visits after which the files of a past day are merged and counted."""
+"""Time without new visits after which the files of a past day are merged, and rollups of its visits built."""
 TURN_SECONDS: Final = 5.0
-"""Maximum duration of a task's turn, so that an endless task does not block the other tasks of its group."""
+"""Time after which a task's turn ends with its current step, so that the other tasks of its group get a turn."""
 
 
 class Maintenance:
@@ -68,7 +68,7 @@ class Maintenance:
     ) -> None:
         """Without `detection`, no jobs are detected; without `mail`, no mail is sent.
 
-        With `counter`, a cluster counts the rollups of many visits; with `publisher`, visits are published.
+        With `counter`, a cluster counts the visits for large rollups; with `publisher`, visits are published.
         """
         self._lake = lake
         self._control = control
@@ -117,10 +117,10 @@ class Maintenance:
             await asyncio.sleep(seconds)
 
     async def _take_turn(self, step: "Step") -> bool:
-        """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do.
+        """Run a task's step until it has no more to do, or TURN_SECONDS have passed. Returns whether there is more.
 
-        After each step, it sleeps for the duration of the step, but at most TURN_SECONDS, so that queries get half of
-        the machine.
+        After each step, sleep for as long as the step took, but at most TURN_SECONDS, so that queries get half of the
+        machine.
         """
         ends_at, has_more = time.monotonic() + TURN_SECONDS, True
         while has_more:
@@ -136,7 +136,7 @@ class Maintenance:
         try:
             has_more = bool(step(self))
         except LakeDamaged as error:
-            if str(error) not in self._reported_damage:  # it stays until the lake is repaired
+            if str(error) not in self._reported_damage:  # the damage stays until the lake is repaired
                 self._reported_damage.add(str(error))
                 _LOG.warning(str(error))
         except (TrafficError, OSError, sqlite3.Error) as error:
@@ -219,7 +219,7 @@ class Maintenance:
         delete_old_salts(self._lake.salts, self._clock())
 
     def retain(self) -> None:
-        """Delete visits that are older than TRAFFIC_RETENTION_DAYS, if it is set."""
+        """Delete visits older than TRAFFIC_RETENTION_DAYS, if it is set, and the evidence for jobs about those days."""
         if self._retention_days is not None:
             now = self._clock()
             retained = apply_retention_unattended(self._lake, self._retention_days, now)
@@ -234,7 +234,7 @@ class Maintenance:
         return self._detection is not None and self._detection.run_next()
 
     def find_silences(self) -> None:
-        """Create a job for each source of visits that has become silent."""
+        """Create a job for each source of visits that has fallen silent; resolve it when visits arrive again."""
         update_silences(self._lake, Jobs(self._control), self._clock())
 
     def write_links(self) -> None:
@@ -266,7 +266,7 @@ class Task(NamedTuple):
     """A background task; the first line of its step's docstring describes it."""
 
     name: str
-    every: int  # seconds between two rounds; tasks with the same interval take turns, independently of others
+    every: int  # seconds between two rounds; tasks with the same interval take turns, independently of other tasks
     step: Step
 
     @property

@@ -1,4 +1,4 @@
-"""Health, in the API and on the monitor port, which also has metrics and can only be reached from this machine."""
+"""Health checks in the API and on the monitor port. The port also has metrics; only this machine can reach it."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ class HealthCheck:
         self._lock = asyncio.Lock()
 
     async def failure(self) -> Exception | None:
-        """Return the last query's error, possibly cached, or None if it succeeded. Concurrent calls share one query."""
+        """Run the query, unless its result is cached; return its error, or None. Concurrent calls share one query."""
         async with self._lock:
             if self._clock() - self._checked_at >= HEALTH_CACHE_SECONDS:
                 self._checked_at = self._clock()
@@ -43,10 +43,10 @@ class HealthCheck:
 
 
 @OPERATIONS.handles(
-    Operation("GET /healthz", "health", "Whether the service can answer queries.", {"200": Json}, is_public=True)
+    Operation("GET /healthz", "health", "Check whether the service can answer queries.", {"200": Json}, is_public=True)
 )
 async def status(health: HealthCheck, _: Call) -> dict[str, str]:
-    """Return the status ok. Raises the error of the health check's query if it failed."""
+    """Return the status ok, or raise the error of the health check's query."""
     if failure := await health.failure():
         raise failure
     return {"status": "ok"}

@@ -1,4 +1,4 @@
-"""Checks the owner's configuration in the lake: its own agents, and rules that exclude the owner's visits."""
+"""Checks the lake's own agents, its tables of names, and the rules that exclude the owner's visits."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,7 +10,7 @@ from data.text import plural
 from service.ops.check import Check
 
 MAX_IDLE: Final = timedelta(days=7)
-"""Time after which a rule that has matched no visit since it was added is reported."""
+"""Age at which a rule that has never matched a visit is reported."""
 
 
 def check_own_agents(lake: Lake) -> Check:
@@ -23,7 +23,7 @@ def check_own_agents(lake: Lake) -> Check:
 
 
 def check_names_in_use(lake: Lake) -> Check:
-    """Check which tables of agents and referrers are in use, and whether this version has newer ones."""
+    """Check which tables of agents and referrers are in use, and whether this version has newer tables."""
     try:
         names = names_in_use(lake)
     except BadInput as error:
@@ -35,7 +35,7 @@ def check_names_in_use(lake: Lake) -> Check:
 
 
 def check_exclusions(lake: Lake, now: datetime) -> Check:
-    """Check whether every rule that excludes the owner's visits, and is older than MAX_IDLE, has matched a visit."""
+    """Check whether each rule older than MAX_IDLE that excludes the owner's visits has matched a visit."""
     exclusions = lake.manifest.exclusions
     records = [(name, record) for name in lake.manifest.organizations.names() for record in exclusions.records(name)]
     for name, (rule, since, visits) in records:

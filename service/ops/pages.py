@@ -20,7 +20,7 @@ TABS = (PageLink("settings/cache", "Cache"), PageLink("settings/storage", "Stora
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """Return the routes for the cache and storage."""
+    """Return the routes of the cache and storage pages."""
     pages, root = _StatePages(context), f"{context.root}/settings"
     return [Route(f"{root}/cache", pages.cache), Route(f"{root}/storage", pages.storage)]
 

@@ -14,7 +14,7 @@ from service.outgoing.addresses import Address
 
 ERRORS: Final = {
     "name_not_resolved": "the host has no address, or its name servers did not answer",
-    "address_not_allowed": "one of the host's addresses is not public, and not in `TRAFFIC_HOOK_NETWORKS`",
+    "address_not_allowed": "an address of the host is neither in `TRAFFIC_HOOK_NETWORKS` nor, over https, public",
     "connection_failed": "the connection was refused, or closed before a response",
     "tls_failed": "no TLS, or a certificate that is invalid, expired or for another host",
     "timed_out": "no complete response within the time limit, which is 15 seconds for hooks",
@@ -24,7 +24,7 @@ ERRORS: Final = {
 
 
 class OutgoingError(Exception):
-    """An error that prevented a complete response. `error` is one of ERRORS; the message has the details."""
+    """The reason why a request got no usable response. `error` is a key of ERRORS; the message has the details."""
 
     def __init__(self, error: str, reason: object) -> None:
         text = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else str(reason)
@@ -35,7 +35,7 @@ class OutgoingError(Exception):
 async def connect(
     host: str, port: int, deadline: float, is_allowed: Callable[[Address], bool] = lambda _: True
 ) -> socket.socket:
-    """Connect to the first address of a host that accepts a connection, if all of its addresses are allowed.
+    """Connect to the first of a host's addresses that accepts a connection, if all of them are allowed.
 
     The caller must set a timeout at `deadline`, by the event loop's clock; each address gets an equal share of the
     remaining time. Raises OutgoingError.

@@ -1,4 +1,4 @@
-"""HTTP requests with one deadline for name, connection, TLS, headers and body, and with size limits."""
+"""HTTP requests with size limits, and one deadline for name lookup, connection, TLS, headers and body."""
 
 import asyncio
 import socket
@@ -48,8 +48,8 @@ async def fetch(
 ) -> bytes:
     """Return the body of a 200 response from an operator's own server, on any network.
 
-    With a form, the request is a POST of its fields. https URLs are fetched through the proxy that the environment
-    sets, if any. Raises OutgoingError; for a status other than 200, its subclass BadStatus.
+    With a form, its fields are sent in a POST request. https URLs are fetched through the environment's proxy, if
+    any. Raises OutgoingError; for a status other than 200, its subclass BadStatus.
     """
     sent = {"Accept": "application/json", **(headers or {})}
     if form is not None:
@@ -90,7 +90,7 @@ async def request(
 
     A response body of more than `max_bytes` is an error; if `max_bytes` is 0, the connection is closed after the
     response's headers. With `networks`, only addresses in these networks and, over https, public addresses may be
-    reached; without `networks`, any address may be. Raises OutgoingError.
+    reached; without `networks`, any address may be reached. Raises OutgoingError.
     """
     deadline = asyncio.get_running_loop().time() + seconds
     try:

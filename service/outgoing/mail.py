@@ -19,7 +19,7 @@ CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 15.0
 """Time limit for each reply of the server."""
 CONVERSATION_SECONDS: Final = 60.0
-"""Deadline for the whole conversation, starting with the name lookup."""
+"""Time limit for the whole conversation, starting with the name lookup."""
 MAX_REPLY: Final = 200
 """Maximum number of characters to quote from a server's reply."""
 
@@ -57,7 +57,7 @@ class Mailer:
     def interrupt(self) -> None:
         """Cancel the current conversation, and prevent any further conversation."""
         self._is_interrupted = True
-        with suppress(RuntimeError):  # it has just ended
+        with suppress(RuntimeError):  # the conversation has just ended
             self._cancel()
 
     async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
@@ -103,7 +103,7 @@ class Mailer:
             raise self._failed(f"refused every recipient: {' '.join(problems)}".rstrip("."))
         try:
             await client.data(message.as_bytes())
-        except (errors.SMTPServerDisconnected, OSError, asyncio.CancelledError):  # also at deadlines
+        except (errors.SMTPServerDisconnected, OSError, asyncio.CancelledError):  # CancelledError: also at a deadline
             problems.append(f"The mail server {self._server.host} did not confirm the mail, which may have arrived.")
         else:
             with suppress(errors.SMTPException, OSError, asyncio.CancelledError):  # the message is delivered already
@@ -115,7 +115,7 @@ class Mailer:
 
 
 class _Client(SMTP):
-    """A client that closes immediately, instead of waiting for the TLS shutdown of the server."""
+    """A client that closes immediately, instead of waiting for the server's TLS shutdown."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -52,7 +52,7 @@ class Answers:
         return await (while_connected(computed, receive) if receive else computed)
 
     async def compressed(self, entry: Entry, scope: Scope, is_share: bool, body: bytes) -> bytes:
-        """Return an answer that `body` just returned, compressed with gzip. A cached answer is compressed only once."""
+        """Return an answer as gzip; `body` is the answer uncompressed. A cached answer is compressed only once."""
         key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
         answer = self._cache.get(key) or self._assemble(entry, key)
 
@@ -121,8 +121,8 @@ class Answers:
         return answer.body
 
     def _assemble(self, entry: Entry, key: CacheKey) -> CachedAnswer | None:
-        """Assemble the answer of an entry from its parts, if it has any and all are cached. It expires with the oldest
-        part.
+        """Assemble an entry's answer from its cached parts, and cache it; it expires with the oldest part. Return None
+        if the entry has no parts, or if any part is not cached.
         """
         parts = _PARTS.get(entry.name)
         if not parts:
@@ -192,8 +192,8 @@ async def all_of(computing: Iterable[Coroutine[Any, Any, Result]]) -> list[Resul
     """Run coroutines concurrently; return their results in order. If one fails, cancel the others and raise its
     exception.
 
-    If one exceeds a cluster's time limit, the others continue: their results are cached, so that the next request
-    succeeds.
+    If one exceeds a cluster's time limit, ClusterTimeout is raised only after the others have ended: their results are
+    cached, so that the next request may succeed.
     """
     tasks = [asyncio.ensure_future(one) for one in computing]
     try:

@@ -29,7 +29,7 @@ def report_endpoint(entry: Entry, answers: Answers, targets: LinkIndex, clock: C
         zone = answers.state(organization).zone
         query_string, day = request.scope["query_string"], today(zone, clock())
         scope = parse_scope(query_string, entry, organization, day, targets)
-        if scope is None:  # the links are read, so not on the event loop
+        if scope is None:  # reading the links blocks, so not on the event loop
             query = parse_parameters(query_string, parameters_of(entry))
             scope = await asyncio.to_thread(scope_from, query, organization, day, targets)
         if entry is CACHE_STATS:

@@ -121,7 +121,7 @@ class AnswerCache:
     async def get_or_compute(self, key: CacheKey, is_share: bool, compute: Compute, revision: int = 0) -> bytes:
         """Return the cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
-        Concurrent calls with the same key share one computation; calls from shares share another. A computation is
+        Concurrent calls with the same key share one computation, but calls from shares have their own. A computation is
         cancelled when all of its calls are cancelled. If it fails, all of its calls raise the error, and nothing is
         cached. Overloaded is raised only by the call that started the computation; another call then starts it again.
         """
@@ -197,7 +197,7 @@ class AnswerCache:
         return await _result(computation)
 
     def _computation(self, key: CacheKey, is_share: bool) -> _Computation | None:
-        """Return the running computation of an answer, or None if there is none or it is being cancelled."""
+        """Return the running computation of an answer; None if there is none, or if it is being cancelled."""
         computation = self._running.get((key, is_share))
         return None if computation is None or computation.task.cancelling() else computation
 

@@ -27,7 +27,7 @@ from service.core.pages.columns import CATEGORIES
 from service.reports.query_string import parse_parameters
 
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
-"""The entry that takes every parameter."""
+"""An entry that takes every parameter."""
 CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 """The filters that are shown as chips, and their labels; the days have a separate chip."""
 _NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
@@ -62,7 +62,7 @@ class Filters:
     parameters: Mapping[str, str]
     """The parameters that have an effect, by name."""
     given: Mapping[str, str]
-    """All given parameters, including those without effect."""
+    """All given parameters, including any without effect."""
     organization: str
     today: date
     targets: LinkIndex
@@ -142,7 +142,7 @@ class Filters:
         return {name: value for name, value in chosen.items() if value}
 
     def query_string(self, **changes: str | None) -> str:
-        """Return a page's query string with these parameters after some changes; None removes a parameter."""
+        """Return a page's query string with these parameters and the given changes; None removes a parameter."""
         changed = {**self.in_address, **changes}
         if "range" in changes:
             changed |= {"start_date": None, "end_date": None}
@@ -173,8 +173,8 @@ class Filters:
     def settled(self, first_day: date | None) -> str | None:
         """Return the query string to redirect to, or None if no redirect is needed.
 
-        It contains both days if only one is given, and a range instead of equal days, since a form sends its previous
-        range together with the days that it shows. `first_day` is the day of the first visit. Raises InvalidParameter.
+        If only one day is given, it contains both. If the days equal the given range, it contains only the range,
+        since a form sends the days as well. `first_day` is the day of the first visit. Raises InvalidParameter.
         """
         start, end = self.given.get("start_date"), self.given.get("end_date")
         if not start and not end:
@@ -265,7 +265,7 @@ def in_words(parameters: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _first_day(first_day: date | None, last: date) -> date:
-    """Return the first day with visits, within the MAX_DAYS days that end on `last`."""
+    """Return the first day with visits (`last` if None), but no day before the MAX_DAYS days that end on `last`."""
     return max(min(first_day or last, last), last - timedelta(MAX_DAYS - 1))
 
 

@@ -12,7 +12,7 @@ from service.core.http.errors import ClusterDown
 from service.core.http.pools import Pool, Workers
 
 MAX_RETRIES: Final = 3
-"""Maximum number of retries: on a busy machine, files may be replaced again during a retry, even more than once."""
+"""Maximum number of retries. On a busy machine, files may be replaced again during a retry, even repeatedly."""
 
 
 class QueryBatch:
@@ -79,7 +79,7 @@ class QueryBatch:
 
             taking = self._workers.compute(*self._turn, take)
             self._snapshot = asyncio.create_task(taking)
-            # not awaited any more, so its error is ignored
+            # retrieve the exception in case no query awaits the task any more
             self._snapshot.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._snapshot
 

@@ -50,8 +50,8 @@ def plan(
     """Print what AI crawlers fetched in the 28 days before today, or the file that blocks some of them.
 
     Purposes are asked, indexed, trained and coding. With --block, comments state what blocking would have saved, and
-    how many people the blocked operators' products sent. A crawler may ignore robots.txt, but not the rules for nginx
-    and Caddy, which reject it. Requests under a false name are left out.
+    the visits by people sent by the blocked operators' products. A crawler may ignore robots.txt, but not the rules for
+    nginx and Caddy, which reject its requests. Requests under a false name are left out.
 
     Example: traffic robots plan --org acme --block OpenAI:trained
     """
@@ -87,7 +87,7 @@ def plan(
 def _read_fetches(
     lake: Path, organization: str, rules: "Protego | None", domain: str
 ) -> tuple[date, date, int, list["Crawled"], Counter[str] | None]:
-    """Return the first and the last day, the number of unjudged days, the fetches, and violations by agent."""
+    """Return the first and last day, the number of unjudged days, fetches, and violations by agent (None: no rules)."""
     from queries import Reader
     from service.robots import plans
 

@@ -1,4 +1,4 @@
-"""The page on the savings and costs of blocking AI crawlers: choose some, then copy the file or turn it into a job."""
+"""The page on what blocking AI crawlers saves and costs: choose crawlers, then copy the file or turn it into a job."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ def routes(context: DashboardContext) -> list[Route]:
 
 
 async def robots_page(context: DashboardContext, request: Request) -> Response:
-    """Show the page (GET), or turn the file into a job (POST). Each parameter `block` is a chosen operator:purpose."""
+    """Show the page (GET), or turn the file into a job (POST). Each `block` is an operator or operator:purpose."""
     session = request.scope["session"]
     organization, problem = session.organization, ""
     name = (await editors_form(request)).get("as", "") if request.method == "POST" else ""

@@ -55,7 +55,7 @@ class Crawled(NamedTuple):
         return f"{self.operator}:{self.purpose}"
 
     def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
-        """Return the values as a row; with `ignored` by agent, also the requests that violated a robots.txt."""
+        """Return the values as a row; given `ignored`, violations of a robots.txt by agent, also with their number."""
         row = {**self._asdict(), "agents": ", ".join(self.agents)}
         return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in self.agents)}
 
@@ -142,7 +142,7 @@ def snippet(name: str, plan: Cost, first: date, last: date) -> str:
     return "\n".join(lines) + "\n"
 
 
-def make_job(  # noqa: PLR0917  # whose plan, of what, written as which file, and by whom
+def make_job(  # noqa: PLR0917  # whose plan, its file and days, and by whom
     jobs: Jobs,
     organization: str,
     plan: Cost,
@@ -184,9 +184,9 @@ def offences(
     """Return visits by crawlers to paths that a robots.txt disallows for them, on the organization's days from `start`
     to `end`, inclusive.
 
-    There is a row for each agent, operator and path, with visits and last_visit (UTC, naive). At most
-    100,000 pairs of agent and path are checked. Paths have no query string, so rules that need a query string do not
-    match. Raises the exceptions of Reader.sql.
+    Each row has an agent, an operator, a path, visits, and last_visit (UTC, naive). At most 100,000 pairs of agent and
+    path are checked. Paths have no query string, so rules that need one do not match. Raises the exceptions of
+    Reader.sql.
     """
     text = resources.files("service.robots").joinpath("plans.sql").read_text("utf-8")
     rows = rows_of(reader.sql(text, organization=organization, start_date=start, end_date=end, domain=domain))

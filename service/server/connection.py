@@ -1,7 +1,7 @@
-"""Limits on a connection: idle time, slow or oversized headers and bodies, unread responses, too many connections.
+"""Limits on connections: their number, idle time, slow or oversized headers and bodies, and unread responses.
 
-Twice a second, a sweep over all open connections enforces the deadlines, so requests need no timers. Time in which the
-service computes an answer or makes a client wait does not count.
+Twice a second, a sweep over all open connections enforces the deadlines, so requests need no timers. The time
+that the service takes to compute an answer, or makes a client wait, does not count.
 """
 
 import asyncio
@@ -43,14 +43,14 @@ WRITE_TIMEOUT_SECONDS: Final = 30.0
 """Time within which a client must read MIN_READ_BYTES of a response, or the rest of it."""
 MIN_READ_BYTES: Final = 65_536
 LINGER_SECONDS: Final = 2.0
-"""Time to discard input after an error response before closing, so that the client can read the response."""
+"""Time for which input is discarded after an error response, so that the client can read it before the close."""
 
 CHUNK_BYTES: Final = 16_384
 """Bytes passed to the parser at a time: a limit may be exceeded by this much before it is noticed."""
 MAX_UNPARSED_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES
-"""Maximum bytes without a parser event. Bounds the headers, which the parser reports only when complete."""
+"""Maximum bytes without a parser event. This limits the headers, which the parser reports only when complete."""
 MAX_WAITING_BYTES: Final = 32_768
-"""Unconsumed bytes of a body at which reading from the connection pauses, because uvicorn copies them to add more."""
+"""Unconsumed bytes of a body at which reading pauses, because uvicorn copies them whenever it appends more."""
 MAX_PIPELINED: Final = 64
 """Maximum number of pipelined requests waiting on a connection; the rate limit is 60 per minute anyway."""
 
@@ -90,11 +90,11 @@ class _State(Enum):
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits. Rejected requests count for the rate limit and are answered in JSON.
+    """uvicorn's protocol with limits. Rejected requests count towards the rate limit and are answered in JSON.
 
     The parser's callbacks move a connection from state to state; close_if_expired() looks at the deadlines:
 
-        state     next state, and what leads to it      deadline, and what happens then
+        state     next state, and the event             deadline, and its effect
         IDLE      HEADER   on_message_begin             _idle_timeout from _state_since: closed silently
         HEADER    BODY     on_headers_complete          HEADER_TIMEOUT_SECONDS from _state_since: 408
         BODY      IDLE     on_message_complete          BODY_TIMEOUT_SECONDS from _state_since, or
@@ -105,9 +105,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         any       -        a response is not read       WRITE_TIMEOUT_SECONDS from _stalled_since: reset
 
     A request without a body passes through BODY within one call. While a response is computed, IDLE and CLOSING have no
-    deadline; _state_since restarts when it has been sent. _received_at is the time of the last received bytes.
-    _unread_bytes have been written but not read by the client; _stalled_since is when they were last 0 or shrank by
-    MIN_READ_BYTES. _unparsed_bytes were received since the last parser event (a request begins, a chunk of a body).
+    deadline; _state_since restarts when it has been sent. _received_at is the time of the last input. The
+    client has not read _unread_bytes of the output; _stalled_since is the time when they were last 0 or shrank by
+    MIN_READ_BYTES. _unparsed_bytes arrived since the last parser event: the start of a request, or a chunk of a body.
     """
 
     limits: ConnectionLimits
@@ -133,7 +133,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.limits.slots.release(self._source)
 
     def data_received(self, data: bytes | memoryview) -> None:
-        """Parse the data, or discard it. Any error in a request ends the connection."""
+        """Parse the data, or discard it if the connection is closing. Any error in a request ends the connection."""
         if self._state is _State.CLOSING:
             self.limits.input.discard_in_turn(self.transport)
             return
@@ -233,8 +233,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _reject(self, problem: Problem) -> None:
-        """Stop reading, and send the problem after earlier responses, or raise it in the application that reads the
-        body.
+        """Discard further input, and send the problem after earlier responses, or raise it in the application that is
+        reading the body.
         """
         state, self._state = self._state, _State.CLOSING
         self._error = problem
@@ -260,7 +260,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
 
     def close_if_expired(self) -> bool:
-        """Close or reject this connection if a deadline has passed. Returns whether one has."""
+        """Return whether a deadline has passed; if so, close this connection or reject its request."""
         if self._is_stalled():
             self.abort()
             return True
@@ -290,7 +290,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _is_stalled(self) -> bool:
         """Return whether the client has read too little of the response for WRITE_TIMEOUT_SECONDS."""
         unread = self.transport.get_write_buffer_size()
-        if unread:  # the write buffer alone shrinks in steps of megabytes, so add the buffer of the system
+        if unread:  # the write buffer alone shrinks in steps of megabytes, so add the system's send buffer
             unread += unacknowledged_bytes(self.transport.get_extra_info("socket"))
         if unread == 0 or self._unread_bytes == 0 or unread <= self._unread_bytes - MIN_READ_BYTES:
             self._unread_bytes, self._stalled_since = unread, self.limits.now

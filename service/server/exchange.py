@@ -14,15 +14,15 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Exchange(RequestResponseCycle):
-    """uvicorn's request-response cycle, but with each response in one write: a second write would take as long as
-    reading an answer from the cache.
+    """uvicorn's request-response cycle, but each response is a single write: a second write would take as long
+    as reading an answer from the cache.
 
     A response has a single body; its start is held back until the body is sent. A response sent before the body of its
     request has arrived ends the connection.
     """
 
     error: Problem | None = None
-    """Why the rest of the body is rejected."""
+    """The reason why the rest of the request's body is rejected; None if it is not."""
     _status = 0
     _headers: Headers
 
@@ -34,16 +34,15 @@ class Exchange(RequestResponseCycle):
         return event
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Process an ASGI message from the application. Raises RuntimeError for a response that cannot be sent.
-
-        This includes a response with control characters in its headers or a wrong Content-Length.
+        """Process an ASGI message from the application. Raises RuntimeError for a response that cannot be sent, such as
+        a response with control characters in its headers or a wrong Content-Length.
         """
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], self.default_headers + list(message["headers"])
             return
         is_ready = self._status and not self.response_complete
         if message["type"] != "http.response.body" or message.get("more_body") or not is_ready:
-            raise RuntimeError("a response is one http.response.start and one http.response.body.")
+            raise RuntimeError("a response must be one http.response.start and one http.response.body.")
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
         self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn only notifies the last request
@@ -52,7 +51,7 @@ class Exchange(RequestResponseCycle):
             if self.scope["method"] == "HEAD" or self._status in (204, 304):  # these never have a body
                 body = b""
             elif (b"content-length", b"%d" % len(body)) not in headers:
-                raise RuntimeError("the header Content-Length is not the length of the body.")
+                raise RuntimeError("the Content-Length header is not the length of the body.")
             # A proxy could send another client's request next, which would be read as the rest of this body.
             self.keep_alive = self.keep_alive and not self.more_body and (b"connection", b"close") not in headers
             if not self.keep_alive and (b"connection", b"close") not in headers:

@@ -19,7 +19,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
     """Check the size of the URL, and the number and total size of the headers. Raises UrlTooLong or HeadersTooLarge.
 
-    `max_bytes` is a known upper bound of the total size.
+    `max_bytes` is a known upper bound on the total size.
     """
     if len(url) > MAX_URL_BYTES:
         raise UrlTooLong(f"The URL is longer than {MAX_URL_BYTES >> 10} KiB.")
@@ -31,7 +31,7 @@ def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
 
 
 def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
-    """Require one valid Host (RFC 9112, 3.2; optional in 1.0), and no body with Upgrade. Raises MalformedRequest."""
+    """Require one valid Host (RFC 9112, 3.2; optional in 1.0); reject a body with Upgrade. Raises MalformedRequest."""
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) != 1 and (hosts or version == "1.1"):
         raise MalformedRequest("Exactly one Host header is required.", "Send the name that you connect to, once.")

@@ -1,4 +1,4 @@
-"""Reads connections into one shared buffer, in small steps. Connections with discarded input take turns."""
+"""Reads connections into one shared buffer, in small steps. Connections with input to be discarded take turns."""
 
 import asyncio
 from collections import deque
@@ -7,8 +7,8 @@ from typing import Final
 READ_BYTES: Final = 65_536
 """Maximum number of bytes read from a connection at once."""
 DISCARDING_CONNECTIONS: Final = 8
-"""Maximum number of connections with input to discard in one iteration of the event loop; requests on others are
-answered in between."""
+"""Maximum number of connections with input to discard in one iteration of the event loop; requests on other
+connections are answered in between."""
 
 
 class SharedInput:

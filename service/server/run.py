@@ -36,7 +36,7 @@ RESERVED_FILES: Final = 512
 GC_THRESHOLDS: Final = (2_000, 10, 100)
 """Arguments of gc.set_threshold. A collection blocks all requests: with 50,000 objects left by pages, it took 40 ms."""
 LARGE_BLOCK: Final = 131_072
-"""Size in bytes at which memory is allocated by mmap, and so returned to the system as soon as it is freed."""
+"""Minimum size, in bytes, of blocks allocated by mmap, which are returned to the system as soon as they are freed."""
 M_MMAP_THRESHOLD: Final = -3
 """A parameter of mallopt(3), from malloc.h."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -129,7 +129,7 @@ def serve_on(
 ) -> None:
     """Serve until SIGINT or SIGTERM. Calls `on_ready` when requests can be answered.
 
-    `monitor` is a second application and its socket, served without limits until the first one has stopped.
+    `monitor` is a second application and its socket, served without limits until the main application has stopped.
     """
     gc.set_threshold(*GC_THRESHOLDS)
     # Return freed memory to the system. Arrow's own pool would keep the memory that a flush frees. By default, freeing
@@ -157,7 +157,7 @@ def serve_on(
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve())
     finally:
-        gc.unfreeze()  # otherwise DuckDB's module is not freed at the end of the process, and lists what it leaks
+        gc.unfreeze()  # otherwise DuckDB's module is not freed when the process ends, and prints leaked objects
 
 
 @contextlib.asynccontextmanager

@@ -12,12 +12,12 @@ from service.core.http.rate_limit import SourceResolver
 MAX_PER_SOURCE: Final = 64
 MAX_OPEN: Final = 2_048
 SMALL_SOURCE_CONNECTIONS: Final = 4
-"""Only sources with fewer connections may use the last eighth of all slots, so that a few sources cannot use them all.
-"""
+"""Only sources with fewer connections than this may use the last eighth of all slots, so that a few sources cannot use
+them all."""
 
 
 class ConnectionSlots:
-    """Counts open connections per source. Trusted proxies, which carry many clients, have no limit per source."""
+    """Limits open connections, also per source. Trusted proxies, which carry many clients, have no limit per source."""
 
     def __init__(self, sources: SourceResolver, max_open: int = MAX_OPEN) -> None:
         self._sources = sources
@@ -42,7 +42,7 @@ class ConnectionSlots:
         return source
 
     def release(self, source: str) -> None:
-        """Release a slot of a source that acquire() returned."""
+        """Release one slot of `source`, which acquire() returned."""
         self._open -= 1
         self._by_source[source] -= 1
         if not self._by_source[source]:

@@ -79,7 +79,7 @@ def test_every_peer_has_a_statement_for_every_member(file):
 
 
 @pytest.mark.parametrize(("ours", "quiet", "is_missed"), [(50, 1, False), (51, 26, False), (51, 25, True)])
-def test_a_bar_with_two_limits_is_met_by_either_limit(ours, quiet, is_missed):
+def test_a_bar_with_two_limits_is_met_if_either_limit_is_met(ours, quiet, is_missed):
     figures = beside("another's cached, p99, pages", "ms", {OURS: [float(ours)], QUIET: [float(quiet)]})
     assert bool(missed(figures)) == is_missed
 
@@ -117,7 +117,7 @@ def test_a_bar_for_lakes_of_every_size_can_be_missed():
     assert missed(beside("import", "s", {OURS: [1.1], GOACCESS: [2.0]}))
 
 
-def test_a_case_has_one_bar_for_each_peer_and_size():
+def test_a_case_has_at_most_one_bar_for_each_peer_and_size():
     assert len({(bar.case, bar.who, bar.visits) for bar in BARS}) == len(BARS)
 
 

@@ -1,4 +1,4 @@
-"""Nothing is drawn over anything else or outside its card, and tables that a phone cuts off visibly continue."""
+"""Nothing is drawn over anything else or outside its card, and tables cut off on a phone visibly continue."""
 
 import pytest
 

@@ -197,7 +197,7 @@ def on_duckdb(lake, snapshot, *statements):
 
 
 def comparable(table):
-    """Return the names, types and rows of a table, with one type for lists, whose elements engines name differently."""
+    """Return a table's names, types and rows, with one type for all lists: engines name list elements differently."""
     types = ["list<string>" if pa.types.is_list(field.type) else str(field.type) for field in table.schema]
     return [*zip(table.column_names, types, strict=True)], [tuple(row.values()) for row in table.to_pylist()]
 

@@ -1,4 +1,4 @@
-"""A real cluster's answers: they equal one machine's, even if executors die, and can be interrupted."""
+"""A real cluster answers like one machine, even if executors die, and its queries can be interrupted."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The API returns the same bytes from a real cluster, and everything else works if the cluster is lost."""
+"""With a real cluster, the API returns the same bytes; if the cluster is lost, everything else still works."""
 
 import os
 import signal

@@ -78,7 +78,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def ask(shared_lake, opened, key_of):
-    """Query a new organization, beside another one with visits and links for the same short codes."""
+    """Query a new organization, next to another organization with visits and links for the same short codes."""
     codes = ("a", "b", "sale", "000", "0000", None)
     land(shared_lake, "stranger", [row | {"short_code": code} for code in codes for who in KINDS for row in came(who)])
     links(shared_lake, "stranger", [{"short_code": code, "target_url": "https://secret"} for code in codes if code])

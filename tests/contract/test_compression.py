@@ -56,12 +56,12 @@ def test_an_answer_has_the_same_bytes_compressed_and_plain(client, path):
     assert (int(packed.headers["content-length"]) < len(plain.content)) == is_large
 
 
-def test_large_answers_are_a_fraction_of_their_size(client):
+def test_compression_shrinks_large_answers_to_under_a_sixth(client):
     answer = client.get("/analytics/dashboard?range=90d", headers={"Accept-Encoding": "gzip"})
     assert int(answer.headers["content-length"]) * 6 < len(answer.content)
 
 
-def test_answers_across_origins_vary_by_encoding_and_origin(lake, opened):
+def test_a_cross_origin_answer_varies_by_encoding_and_origin(lake, opened):
     with opened(lake, cors_origins="https://app.example") as client:
         answer = client.get("/openapi.json", headers={"Origin": "https://app.example", "Accept-Encoding": "gzip"})
     assert (answer.headers["content-encoding"], answer.headers["vary"]) == ("gzip", "Accept-Encoding, Origin")

@@ -132,7 +132,7 @@ async def test_finished_parts_of_a_timed_out_dashboard_are_kept(lake, workers):
         assert asked == ["geographic"]
 
 
-def test_a_timed_out_query_gets_a_remedy():
+def test_the_error_about_a_timed_out_query_names_a_remedy():
     assert problem_of(QueryTimeout("x")).body["message"].startswith("Request fewer days or a single link, or retry ")
     assert problem_of(ClusterTimeout("x")).body["message"].endswith(" are cached for five minutes.")
 
@@ -152,7 +152,7 @@ def test_a_query_exceeding_memory_fails_but_the_next_is_answered(lake, opened, m
 
 
 def with_condition(condition, taken=queries.warehouse.template):
-    """Return a replacement for template() by which every report reads nothing unless a condition holds."""
+    """Return a replacement for template() that makes every report read nothing unless a condition is true."""
     return lambda name: f"SELECT * FROM ({taken(name).rstrip().removesuffix(';')}) WHERE {condition}"
 
 
@@ -251,7 +251,7 @@ def test_an_engine_is_replaced_as_soon_as_its_lake_is_back(ended, lake):
     assert ended.answer(OVERVIEW, snapshot)["total_visits"] == 1
 
 
-def test_a_health_check_keeps_its_cursor_for_the_next(lake):
+def test_health_checks_reuse_one_cursor(lake):
     cursors = set()
     with closing(Warehouse(lake)) as warehouse:
         for _ in range(3):
@@ -396,7 +396,7 @@ class Served(Client):
         return [float(at) for *noted, at in lines if noted == [what, domain]]
 
     def wait_until(self, what, domain, many=1):
-        """Wait until this number of queries for a domain began or ended."""
+        """Wait until this number of queries for a domain have begun or ended."""
         return until(lambda: len(times := self.times(what, domain)) >= many and times)
 
     def leave(self, connection, domain):

@@ -131,7 +131,7 @@ def test_the_switch_affects_only_the_callers_organization(client, shared_lake):
 
 
 @pytest.mark.parametrize("rules", ["old", f"{rules_version()[:-1]}x"])
-def test_the_switch_is_rejected_if_visits_have_older_rules(client, shared_lake, rules):
+def test_the_switch_is_rejected_if_visits_are_under_older_rules(client, shared_lake, rules):
     store(client, shared_lake)
     store(client, shared_lake, rules)
     answer = switch(client, "aside")

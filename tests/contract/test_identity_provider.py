@@ -326,7 +326,7 @@ async def test_only_strong_public_signing_keys_of_a_key_set_are_used(gates, tmp_
             assert await entered(gate, token(STRANGER, headers={"kid": key["kid"]})) is None
 
 
-async def test_a_key_file_is_read_again(gates, tmp_path, clock):
+async def test_keys_outlive_their_deleted_file_and_a_new_file_is_read(gates, tmp_path, clock):
     file = tmp_path / "keys.json"
     file.write_text(KEYS)
     gate, keys = gates(file)

@@ -1,4 +1,4 @@
-"""Tests jobs over HTTP: permissions, sizes and types of writes, and responses to stale or forbidden ones."""
+"""Tests jobs over HTTP: permissions, sizes and types of writes, and responses to stale or forbidden writes."""
 
 import json
 

@@ -92,7 +92,7 @@ class Honest(threading.Thread):
 
 
 class Slow:
-    """Connections of one kind that send a beginning and then nothing, and read nothing."""
+    """Connections of one kind that send the beginning of a request, then nothing, and read nothing."""
 
     def __init__(self, port, said, promise, receive=0):
         self._port, self._said, self._receive = port, said, receive
@@ -110,7 +110,7 @@ class Slow:
         self.open[connection.getsockname()] = connection, time.monotonic()
 
     def look(self, held):
-        """Record connections that the server no longer holds."""
+        """Record connections that the server has closed: `held` has the others."""
         for address in self.open.keys() - held:
             connection, begun = self.open.pop(address)
             connection.close()

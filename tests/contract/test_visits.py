@@ -326,8 +326,8 @@ def test_reported_visits_are_visible_only_to_their_organization(lake, opened, ke
 
 @pytest.fixture
 def gate(monkeypatch):
-    """A gate that holds groups of visits before they land until it opens, and records each group's number of senders;
-    its `begin` starts a sender.
+    """A gate that lets no group of visits land until it opens, and records each group's number of senders; its `begin`
+    starts a sender.
     """
     land, gate = receiving.VisitReceiver._store, threading.Event()
     gate.groups = []

@@ -23,7 +23,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("zone", "moment", "offset"), CHANGES)
-def test_offsets_are_computed_per_minute(zone, moment, offset):
+def test_offsets_are_exact_to_the_minute(zone, moment, offset):
     assert utc_offset(moment, zone) == offset
     assert utc_offsets(pa.array([moment, moment], pa.timestamp("us")), zone).to_pylist() == [offset] * 2
 

@@ -25,7 +25,7 @@ OF_VERSION_1 = (
 """The columns of existing files, which must not change."""
 
 
-def test_visits_of_version_1_have_its_columns():
+def test_the_columns_of_version_1_never_change():
     assert ", ".join(f"{field.name}: {field.type}" for field in visits_schema(1)) == OF_VERSION_1
 
 

@@ -143,7 +143,7 @@ def set_links(name):
 
 
 def links_set(folder, name):
-    """Return the possible targets of each of a setter's codes: only the edit after those acknowledged is uncertain."""
+    """Return the possible targets of each of a setter's codes: only the first unacknowledged edit is uncertain."""
     count = len((folder / f"{name}.set").read_text().split())
     last = {f"{name}-{number % CODES}": {f"{TARGET}{number}"} for number in range(count)}
     last.setdefault(f"{name}-{count % CODES}", {None}).add(f"{TARGET}{count}")

@@ -13,8 +13,8 @@ from tests.faults.trials import IS_LONG, Trial, scaled, some
 from tests.faults.victims import INTO, VICTIMS, grown_log, two_logs
 
 SAMPLED = 1
-"""The number of system calls at which each command is killed, and of those that fail; in the long form, all calls that
-change the disk."""
+"""The number of system calls at which each command is killed, and the number that fail; in the long form, all calls
+that change the disk."""
 LIMITS = range(20) if IS_LONG else [13]
 """Maximum file sizes, as powers of two."""
 WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")

@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self):
-        """What calls of the same kind share: the name, and the path of the first file without its ids and numbers."""
+        """The name, and the path of the first file without its ids and numbers: equal for calls of the same kind."""
         return self.name, *(re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "0", path) for path in self.paths[:1])
 
 

@@ -1,4 +1,4 @@
-"""A command that is disturbed at a system call, and what must hold right afterwards and after another run."""
+"""A command that is disturbed at a system call, and what must be true right afterwards and after another run."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 """How many times as many trials to make as in a run of all tests, or "all"."""
 IS_LONG = SHARE == "all"
 P99_SECONDS = 0.05
-"""The maximum duration of 99 in a hundred cached answers (P18)."""
+"""The maximum duration of 99 of 100 cached answers (P18)."""
 
 
 def scaled(sampled, long):

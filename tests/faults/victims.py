@@ -76,7 +76,7 @@ class Victim:
     gone: tuple[bytes, ...] = ()
     """Content that must not be anywhere on the disk after the work."""
     has_threads: bool = False
-    """Whether one of its libraries has threads, whose calls change no file."""
+    """True if one of its libraries has threads, whose calls change no file."""
 
     def acknowledged(self, run, state):
         """Return the names of the parts of a state that a run has acknowledged."""
@@ -341,7 +341,7 @@ def is_approved(state):
 
 
 def missing_batches(victim, state):
-    """Return the words that send the missing batches again, as a client that got no response does; only it has them."""
+    """Return the words that resend the missing batches, as a client without a response does: nothing else has them."""
     root, *names = victim.words
     return [root, *(name for name in names if name not in state)]
 

@@ -190,7 +190,7 @@ def test_three_probes_contradict_an_unverified_ai_or_search_bot(lake, claim, pro
     assert found.rows == [("SomeBot", confidence, category, None if is_taken else claim.get("ai_source"))]
 
 
-def test_probes_contradict_no_agent_with_behaviour_off(lake):
+def test_probes_contradict_no_agent_if_behaviour_is_off(lake):
     paths = [f"/.env.{number}" for number in range(3)]
     claim = {"bot_category": "ai_training", "agent": "SomeBot", "confidence": "high", "visitor": 1}
     land(lake, "acme", [visit(path=path, short_code=None, status=404, is_malicious=True, **claim) for path in paths])

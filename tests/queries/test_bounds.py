@@ -213,7 +213,7 @@ def test_only_crowded_days_lose_their_rarest_words(warehouse, name):
     assert rest not in kept[BUSY]
 
 
-def test_days_that_may_be_cut_serve_no_filter_by_cut_words(warehouse):
+def test_filters_by_words_skip_rollups_of_days_that_may_be_cut(warehouse):
     for word in CUT_WORDS:
         assert warehouse.snapshot(Scope("acme", *DAYS, **{word: "2051"})).closed_days == (QUIET,)
     assert warehouse.snapshot(Scope("acme", *DAYS, country="DE")).closed_days == (CROWDED, QUIET, BUSY)

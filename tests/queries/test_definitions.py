@@ -79,7 +79,7 @@ def test_a_damaged_definitions_file_is_written_again(lake, file):
         assert {one.name for one in lake.staging.iterdir()} == set(), damage
 
 
-def test_the_definitions_file_replaces_those_of_other_versions(lake, file):
+def test_the_definitions_file_replaces_files_of_other_versions(lake, file):
     file.parent.mkdir()
     (file.parent / "0.duckdb").write_bytes(b"of an older program")
     defined(lake)

@@ -165,7 +165,7 @@ def test_the_first_unmet_condition_is_the_reason(world, job_type, what, reason):
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_found_subjects_are_not_left_out(world, job_type):
+def test_found_subjects_are_not_listed_as_left_out(world, job_type):
     organization = world.organization(visits_of(POSITIVES[job_type]))
     found = [finding.subject for finding in world.found(job_type, organization)]
     left = [finding.subject for finding, _ in left_out(world.warehouse, DETECTORS[job_type], organization, AS_OF)]

@@ -28,7 +28,7 @@ TODAY = date(2026, 3, 8)
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """The folder of a lake with two organizations, of which acme has a link and two kinds of visits."""
+    """The folder of a lake with two organizations; acme has a link and two kinds of visits."""
     lake = Lake(tmp_path_factory.mktemp("notebook") / "lake", create=True)
     crawler = {"bot_category": "ai_training", "agent": "GPTBot", "ai_source": "ChatGPT", "agent_kind": "training"}
     land(lake, "acme", [visit(short_code="sale"), visit(short_code="sale", **crawler), visit(path="/other")])

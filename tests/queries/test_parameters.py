@@ -60,7 +60,7 @@ def test_filters_match_case_except_for_countries_and_hosts(scoped, name, given, 
     assert scoped(**{name: given}) == Scope("acme", date(2026, 2, 14), TODAY, **{name: expected})
 
 
-def test_pages_prefix_the_names_that_campaigns_may_carry():
+def test_pages_prefix_the_parameters_that_campaign_urls_may_use():
     prefixed = {name for name, row in PARAMETERS.items() if row.page_name == f"f_{name}"}
     assert prefixed == {*WORDS}
     assert all(row.page_name == name for name, row in PARAMETERS.items() if name not in prefixed)

@@ -110,7 +110,7 @@ COLUMNS = {
     "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63, 256, 1 << 18, 1 << 21, 257 | 1024, *BITS_OF_DAYS, *ASIDE),
 }
 FILES = ("counted", "aside", "switched")
-"""Whether files are set aside: never, always, or only at the end."""
+"""When files are set aside: never, always, or only at the end."""
 CREATED = [datetime(2024, 1, 1), datetime(2024, 1, 1, 12, 30, 0, 500_000), datetime(2025, 7, 1)]
 LISTINGS = {
     "search": one_of(None, "", "SA", "größe", "go.example", "shop", "a'b", "MAIL", "nowhere"),
@@ -200,7 +200,7 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
 
 
 class Case(NamedTuple):
-    """The visits and links of one organization and of others, and the scope of a query about the first one."""
+    """The visits and links of one organization and of others, and the scope of a query about that organization."""
 
     visits: list[dict]
     links: list[dict]

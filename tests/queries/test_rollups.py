@@ -394,7 +394,7 @@ def test_rollups_are_the_same_if_each_relation_reads_visits(lake, read_only, mon
     assert all_rows(lake) == all_rows(read_only[0])
 
 
-def test_a_month_too_large_for_a_server_is_counted_separately(lake, read_only, monkeypatch):
+def test_a_month_too_large_for_the_server_gets_its_own_process(lake, read_only, monkeypatch):
     process, day = LakeProcess(lake), len(some(DAYS[0]))
     for most, months, code in ((day, 1, None), (2 * day, 2, 0)):
         monkeypatch.setattr("queries.rollups.MAX_VISITS_IN_SERVER", most)
@@ -636,7 +636,7 @@ def test_a_filtered_dashboard_of_shared_visits_equals_its_parts(read_only, numbe
     assert found[0]["overview"]["total_visits"] > 3
 
 
-def test_visits_of_small_files_are_shared_without_a_count(read_only, monkeypatch):
+def test_few_visits_are_shared_without_counting_them_first(read_only, monkeypatch):
     monkeypatch.setattr("queries.shared_visits._BY_DAY", "SELECT error('counted first')")
     _, warehouse = read_only
     snapshot = warehouse.snapshot(SCOPES[3])

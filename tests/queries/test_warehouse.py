@@ -166,7 +166,7 @@ def test_a_template_that_differs_from_its_entry_fails(warehouse):
             asked(replace(ENTRIES["devices"], fields=wrong), snapshot)
 
 
-def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
+def test_the_warehouse_starts_on_an_empty_lake(tmp_path):
     with opened(tmp_path, create=True) as lake, closing(Warehouse(lake)) as warehouse:
         assert set(answer(warehouse, "traffic-overview", Scope("nobody", *DAYS)).values()) == {0}
 

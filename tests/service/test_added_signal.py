@@ -52,7 +52,7 @@ app(["behaviour", "explain", "--org", "acme", *dates, "--format", "csv", "--lake
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """What each place shows about a signal that only its row declares."""
+    """The text that each place shows about a signal that only its row declares."""
     folder = tmp_path_factory.mktemp("added")
     (folder / "sitecustomize.py").write_text(ADD)
     environment = {**without_settings(), "PYTHONPATH": f"{folder}:{ROOT}"}

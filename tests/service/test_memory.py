@@ -82,7 +82,7 @@ def test_an_implausibly_compressed_file_is_rejected(tmp_path, name):
     ended = measured(tmp_path, "import", tmp_path / name, "--org", "ant", "--lake", tmp_path / "lake")
     assert ended.code == 2
     assert (
-        f"{name} expands to more than 1,000 times its size, which is unusual for a log; if it is one, import it"
+        f"{name} expands to more than 1,000 times its size, which is unusual for a log; if it is a log, import it"
         in ended.err
     )
     assert ended.megabytes < LARGE

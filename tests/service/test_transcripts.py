@@ -57,7 +57,7 @@ class Terminal:
         return str(datetime.now(UTC).date() - timedelta(int(name))) if name.isdecimal() else self.names[name]
 
     def pattern(self, expected):
-        """Return the pattern that the lines of a transcript stand for; a new name matches any word."""
+        """Return a pattern for the output that a transcript expects; a new name matches any word."""
         parts, new = re.split("(…|«[^»]+»)", expected), set()
         for number, part in enumerate(parts):
             name = part.strip("«»")

@@ -74,7 +74,7 @@ class FailingStore(ThreadingHTTPServer):
         self.late.clear()
 
     def bodies(self, bucket="bucket"):
-        """Return every body that the store still has: those of objects, of earlier versions, and of parts."""
+        """Return every body that the store still has: objects, earlier versions and parts."""
         versions = [version.body for each in self.buckets[bucket].values() for version in each]
         return [*filter(None, versions), *(body for _, parts in self.uploads.values() for body in parts.values())]
 

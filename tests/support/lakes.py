@@ -209,7 +209,7 @@ def fail_at(
     is_done: bool = False,
     error: BaseException | None = None,
 ) -> None:
-    """Make the n-th call to a function fail as on a full disk, before or after its work.
+    """Make the n-th call to a function fail with `error`, by default as on a full disk, before or after its work.
 
     `target` is the object that has the function, or the name of its module.
     """

@@ -1,4 +1,4 @@
-"""A pytest plugin: the program with one more column of visits, in the middle of the others.
+"""A pytest plugin that gives the program one more column of visits, in the middle of the others.
 
 `python -m pytest -p tests.support.newer_schema …` runs any test with such a program: the column's row is added to
 data/visits.py while that module is imported, as a developer would add it, and nothing else is changed.

@@ -40,7 +40,7 @@ def running(command, is_ready, output, **how):
 
 
 def wait_until(is_ready, process, output):
-    """Wait until a running process makes a condition true. Fail if it ends before, or after a minute."""
+    """Wait until a running process makes a condition true. Fail if the process ends first, or after a minute."""
     for _ in range(6_000):
         if is_ready():
             return

@@ -35,7 +35,7 @@ def out_of_reach(target, *_):
 
 
 def actions_of(table):
-    """Yield the actions that a reader needs: those of the last checkpoint, then those of later versions."""
+    """Yield the actions that a reader needs: from the last checkpoint, then from later versions."""
     log = table / "_delta_log"
     last = log / "_last_checkpoint"
     checkpoint = json.loads(last.read_bytes())["version"] if last.exists() else -1

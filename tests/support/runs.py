@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 def called(*arguments: object, stdin: bytes = b"") -> Run:
-    """Run `traffic` with these arguments and this process's settings, in this process; another would take a second."""
+    """Run `traffic` with these arguments and this process's settings, in this process: a new process takes a second."""
     streams = [io.TextIOWrapper(io.BytesIO(content), "utf-8", newline="") for content in (stdin, b"", b"")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])

@@ -1,5 +1,5 @@
 -- Path, query, short code, is_probe, is_program and signals of each distinct target: `attacked` if its query is an
--- attack, `file` by its path, `own_rule` if its path is excluded. The path of a target that is no path or URL is ''.
+-- attack, `file` by its path, `own_rule` if its path is excluded. A target other than a path or URL has the path ''.
 -- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern,
 -- program_pattern, attack_pattern, file_pattern, own_path_pattern (NULL: none), bits (the bit of each signal, by name).
 WITH relative AS (

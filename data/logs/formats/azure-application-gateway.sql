@@ -1,6 +1,6 @@
 -- Access logs of Azure Application Gateway: resource logs as JSON lines, with the request in `properties`.
 -- Gateways of version 1 write + for a space in the user agent, and append the chosen server to the query.
--- clientIP is the address that connected; behind another proxy, that is the proxy's.
+-- clientIP is the address that connected: behind another proxy, the proxy's address.
 -- Evidence: https://learn.microsoft.com/en-us/azure/application-gateway/monitor-application-gateway-reference and
 -- https://learn.microsoft.com/en-us/azure/azure-monitor/reference/tables/agwaccesslogs
 -- Example: {"timeStamp":"2026-03-04T10:05:03+00:00","category":"ApplicationGatewayAccessLog","properties":{"httpMethod":"GET","originalRequestUriWithArgs":"/abc","requestUri":"/abc","originalHost":"go.example.com","clientIP":"203.0.113.7","httpStatus":302,"userAgent":"Mozilla/5.0 (X11)"}}

@@ -1,4 +1,4 @@
--- Access logs of Azure Front Door, also of its classic tier: resource logs as JSON lines, with the request in `properties`.
+-- Access logs of Azure Front Door and its classic tier: resource logs as JSON lines, with the request in `properties`.
 -- clientIp may come from the client's own X-Forwarded-For; socketIp is the address that connected. Requests between
 -- points of presence are logged, too; in their entries, isReceivedFromClient is false.
 -- Evidence: https://learn.microsoft.com/en-us/azure/frontdoor/monitor-front-door and

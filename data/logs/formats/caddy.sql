@@ -1,6 +1,6 @@
 -- Caddy's access log: JSON lines, or `format console`: time (UTC), level, logger, message and JSON, separated by tabs.
 -- Other loggers, such as the error log, may write to the same file.
--- It logs all request headers, so a missing header was not sent, unless `headers` as a whole is filtered out.
+-- Caddy logs all request headers, so a missing header was not sent, unless `headers` as a whole is filtered out.
 -- Evidence: https://caddyserver.com/docs/caddyfile/directives/log
 -- Before Caddy 2.5, the address is remote_addr, with a port. Evidence: https://github.com/caddyserver/caddy/pull/4403
 -- Example: {"ts":1772618703.5,"request":{"remote_ip":"203.0.113.7","method":"GET","host":"go.example.com","uri":"/abc"},"status":302}

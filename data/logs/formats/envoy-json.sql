@@ -1,5 +1,5 @@
 -- JSON lines of Envoy with the keys that Istio, Envoy Gateway or Contour give them by default.
--- A line with `time` is ndjson.
+-- A line with the key `time` is read as ndjson instead.
 -- Evidence: https://istio.io/latest/docs/tasks/observability/logs/access-log/#default-access-log-format,
 -- https://gateway.envoyproxy.io/docs/tasks/observability/proxy-accesslog/ and
 -- https://projectcontour.io/docs/main/config/access-logging/

@@ -5,7 +5,7 @@
 -- other headers of RECOMMENDED. In a line without captures (<BADREQ>), headers are unknown. A frontend with ~ uses TLS.
 -- A connection that the client closed (C) or left idle (c) before sending a request (R, <BADREQ>) gives no row:
 -- browsers open spare connections. Evidence: https://docs.haproxy.org/2.6/configuration.html#8.5
--- Times are local: their offset from UTC is that of syslog's time, if it has any.
+-- Times are local; their offset from UTC is taken from syslog's time, if that time has an offset.
 -- Example: 2026-03-04T10:05:03+00:00 lb haproxy[812]: 203.0.113.7:51324 [04/Mar/2026:10:05:03.401] web links/app1 0/0/1/8/9 302 5316 - - ---- 2/2/0/0/0 0/0 {go.example.com|Mozilla/5.0 (X11)|} "GET /abc HTTP/1.1"
 WITH found AS (
     SELECT number, strlen(line) AS bytes, contains(line, 'haproxy[') AS is_haproxy, regexp_extract(line,

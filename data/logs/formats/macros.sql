@@ -1,4 +1,4 @@
--- Macros for all formats. Macros only for formats with named fields are in fields.sql.
+-- Macros for all formats. Macros that only formats with named fields need are in fields.sql.
 
 -- \\ and \" are replaced by control characters before a line is split at its quotes, and restored afterwards.
 -- Apache writes an empty user as "", the only quotes that can occur before the request.

@@ -1,4 +1,4 @@
--- JSON lines of nginx whose keys are the names of its variables. Parameter: variables, a JSON object of their types.
+-- JSON lines of nginx with the names of its variables as keys. Parameter: variables, a JSON object with their types.
 -- Without escape=json, nginx writes \xHH, which is not valid JSON.
 -- Example: {"time_iso8601":"2026-03-04T10:05:03+00:00","remote_addr":"203.0.113.7","request":"GET /abc HTTP/1.1","status":"302","http_user_agent":"Mozilla/5.0 (X11)"}
 WITH objects AS (

@@ -1,5 +1,5 @@
 -- Traefik's access log as JSON lines. Its Common Log Format is `combined` with more fields at the end.
--- Headers that were not sent or are not kept are not logged, so a missing header is unknown. REDACTED: it was sent.
+-- A missing header is unknown: it was not sent, or Traefik does not keep it. A header logged as REDACTED was sent.
 -- Evidence: https://doc.traefik.io/traefik/observability/access-logs/ (fields; headers are prefixed by request_)
 -- Example: {"StartUTC":"2026-03-04T10:05:03Z","ClientHost":"203.0.113.7","RequestHost":"go.example.com","RequestMethod":"GET","RequestPath":"/abc","DownstreamStatus":302}
 WITH objects AS (

@@ -1,5 +1,5 @@
 -- Vercel's log drains as JSON lines (NDJSON). Requests have an object `proxy`; builds and other entries have none.
--- A request and the output of its function may be several entries with the same requestId, of which the first counts.
+-- A request and its function's output may produce several entries with the same requestId; only the first counts.
 -- Evidence: https://vercel.com/docs/drains/reference/logs
 -- Example: {"projectId":"prj_a","requestId":"r1","proxy":{"timestamp":1772618703000,"method":"GET","host":"go.example.com","path":"/abc","clientIp":"203.0.113.7","statusCode":302,"userAgent":["Mozilla/5.0 (X11)"]}}
 WITH objects AS (

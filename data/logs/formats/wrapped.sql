@@ -1,7 +1,7 @@
 -- The lines in JSON objects written by Docker and log collectors, or JSON after a prefix from syslog, Kubernetes or
 -- `docker compose logs`: number, line, and parts, the numbers of the lines that were joined.
 -- Docker's json-file splits a line at 16 kB: the text of each entry but the last has no newline at its end. The parts of
--- stdout and stderr may alternate. If no text of a file ends with a newline, something has removed them.
+-- stdout and stderr may alternate. If no text in a file ends with a newline, each text counts as a whole line.
 -- Directives (#Fields:) are not unwrapped, since they are read from the file itself; a text of several lines is not a log line.
 -- Parameter: paths, the JSON pointers of the texts; the first that exists is used.
 WITH objects AS (

@@ -1,8 +1,8 @@
--- Signals of a day's visitors, by domain, who did not send a header that their browser always sends (fetching_agents)
--- with a page, nor with any request of their day, although three visitors with such browsers did, so that no proxy
--- removes it. A domain that only answers with errors has no people who could show that, so there, visitors to all
--- domains do. Visits without facts about headers are skipped, so that logs without headers cost next to nothing. Day and
--- domain are one hash.
+-- Signals of a day's visitors, by domain, who requested a page without a header that their browser always sends
+-- (fetching_agents), and sent this header with no other request of that day. At least three visitors with such browsers
+-- must have sent it to the domain, which shows that no proxy removes it; for a domain that answers only with errors,
+-- visitors to all domains count. Visits without facts about headers are skipped, so that logs without headers cost next
+-- to nothing. Day and domain are one hash.
 -- Parameters: files, days, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE headerless_visitors AS
 WITH visits AS (

@@ -1,4 +1,4 @@
--- Signals of a day's visitors from hosting networks, by domain, who did what people do not do: they opened pages without
+-- Signals of a day's visitors from hosting networks, by domain, who behave unlike people: they opened pages without
 -- the files that three user agents (site_agents) load there; opened one page, perhaps after a redirect; were served no
 -- page and no link, and loaded nothing; or three or more of them share a user agent, with about one page each and
 -- without files, on a domain with files in its log. Icons of the site do not count. The network alone is not evidence:

@@ -1,6 +1,7 @@
--- The requests of people's user agents, by their hash, for each domain and day: pages; images, stylesheets, scripts and
--- fonts, and how many of them are icons of the site, which are not parts of a page; whether any page was served; whether
--- a page and a part came by HTTP/2 or 3; and whether a page was served by HTTP/1. Domain and day are one hash.
+-- The requests of people's user agents, by their hash, for each domain and day: the numbers of pages, of files (images,
+-- stylesheets, scripts and fonts), and of files that are parts of a page, which icons of the site are not; whether any
+-- page was served; whether a page and a part came by HTTP/2 or 3; and whether a page was served by HTTP/1. Domain and
+-- day are one hash.
 -- Parameters: files, days, file_pattern.
 CREATE OR REPLACE TEMP TABLE site_agents AS
 WITH visits AS (

@@ -1,5 +1,5 @@
--- Like merged_visits, with the signals of their day: signals of the visitor, signals of the browser, and signals set
--- when the visit landed.
+-- Like merged_visits, but with all signals of each visit: signals that it landed with, and signals of its browser, its
+-- network, its visitor and itself, judged by its day.
 -- Parameters: files, outputs, days, bits (the bit of each signal, by name), landed (the bits that judging keeps),
 -- first_key, end_key (excluded). NULL: no bound.
 WITH visits AS (

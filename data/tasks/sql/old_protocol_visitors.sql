@@ -1,9 +1,9 @@
 -- Signals of a day's visitors, by domain, whose browser supports HTTP/2 over TLS (fetching_agents), but who used only
--- HTTP/1 there: they opened a page without files, and without the icon of the site, since companies' gateways, which may
--- cache files, pass that on. On this domain and day, three user agents load pages with files by HTTP/2 or 3, and these
--- are nine of ten that load both. Where a server logs pages behind a proxy as HTTP/1, and files as HTTP/2, none loads
--- both by HTTP/2. Pages by plain HTTP do not count, nor do pages that were not sent (304). Domains without such user
--- agents are skipped, so that logs without HTTP/2 cost next to nothing. Day and domain are one hash.
+-- HTTP/1 there: they opened a page without files, and without the icon of the site, which companies' gateways pass on
+-- even if they cache files. On this domain and day, at least three user agents, and nine in ten of all that load pages
+-- and files, load both by HTTP/2 or 3. If a server logs pages behind a proxy as HTTP/1, and files as HTTP/2, no user
+-- agent does. Pages by plain HTTP do not count, nor do pages that were not sent (304). Domains without such user agents
+-- are skipped, so that logs without HTTP/2 cost next to nothing. Day and domain are one hash.
 -- Parameters: files, days, file_pattern, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE old_protocol_visitors AS
 WITH sites AS (

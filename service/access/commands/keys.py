@@ -59,7 +59,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(help="the key's id, as `traffic keys list` shows it")],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Revoke an API key: a running server refuses it within five seconds.
+    """Revoke an API key. A running server rejects it within five seconds.
 
     Example: traffic keys revoke tak_3fJ9xQ2b
     """

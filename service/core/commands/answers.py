@@ -42,7 +42,7 @@ def check_format(output: str, formats: Sequence[str] = FORMATS, *, is_raw: bool 
 
 
 def check_parts(answer: "Result", output: str) -> None:
-    """Raise BadInput if a format cannot represent the answer: CSV and Parquet hold one table."""
+    """Raise BadInput if a format cannot represent the answer: a CSV or Parquet file contains only one table."""
     if output in ("csv", "parquet") and (parts := parts_of(answer)):
         raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
 

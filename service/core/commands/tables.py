@@ -30,7 +30,7 @@ class PrintedColumn:
     cells: tuple[str, ...]
     width: int
     is_number: bool = False
-    is_text: bool = False  # only texts are shortened; numbers, times and flags are printed in full or omitted
+    is_text: bool = False  # only text is shortened; numbers, times and flags are printed in full or omitted
     header: str = ""
 
     @property

@@ -20,10 +20,10 @@ class Caller:
 
     @property
     def may_write(self) -> bool:
-        """Whether this caller may use endpoints that write."""
+        """True if this caller may use endpoints that write."""
         return self.role != "viewer"
 
     @property
     def may_manage_keys(self) -> bool:
-        """Whether this caller may create and revoke API keys. An API key may not."""
+        """True if this caller may create and revoke API keys, which an API key may not."""
         return self.may_write and not self.is_key

@@ -1,4 +1,4 @@
-"""CORS: lets pages from other sites call the API in a browser. Every response is JSON, as elsewhere."""
+"""CORS, which lets pages from other sites call the API in a browser. Preflights are also answered in JSON."""
 
 from typing import Final
 

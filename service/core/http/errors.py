@@ -11,8 +11,8 @@ Problem
 ├── NotFound            404  no such route or resource
 ├── MethodNotAllowed    405  the route does not support the method
 ├── RequestTimeout      408  the request was not received in time
-├── StateConflict       409  the state of the resource does not allow it
-├── PreconditionFailed  412  the version of the resource is not the one in If-Match
+├── StateConflict       409  the resource's state does not allow the request
+├── PreconditionFailed  412  the resource's version differs from If-Match
 ├── BodyTooLarge        413  the body exceeds a limit
 ├── UrlTooLong          414  the URL exceeds the limit
 ├── RateLimited         429  too many requests from one source address

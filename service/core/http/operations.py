@@ -40,7 +40,7 @@ class Operation(NamedTuple):
     description: str = ""
     examples: Mapping[str, Json] = MappingProxyType({})  # of the body, by name
     is_public: bool = False
-    query: tuple[str, ...] = ()  # names of PARAMETERS
+    query: tuple[str, ...] = ()  # keys of PARAMETERS
 
     @property
     def error_statuses(self) -> list[str]:
@@ -77,13 +77,13 @@ class Call:
 Handler = Callable[[Call], Awaitable[object]]
 """A function that answers a call: it returns a value to encode as JSON, or a complete response."""
 RoomHandler = Callable[[Part, Call], Awaitable[object]]
-"""A handler that is also passed its room's part of the service, before the call."""
+"""A handler with two arguments: its room's part of the service, and the call."""
 
 
 class Operations(Generic[Part]):
     """The operations of one room, each with its handler.
 
-    A handler is called with the room's part of the service, then the call.
+    Each handler is called with the room's part of the service and the call.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits on concurrent queries: at most one more than the number of cores run at the same time, and at most
+"""Limits on concurrent queries: the number of running queries is at most the number of cores plus one, and at most
 MAX_REQUESTS requests of an organization run or wait.
 
 Queries on a cluster have their own threads and queue, so that a slow or unreachable cluster does not block other

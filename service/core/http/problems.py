@@ -22,7 +22,7 @@ def problem_of(error: Exception) -> Problem:
         case InvalidParameter():
             problem = ParameterRefused(error.problem, error.remedy)
         case ClusterTimeout():
-            message = "Retry: its results so far are cached for five minutes."
+            message = "Retry: the results so far are cached for five minutes."
             problem = TooSlow("The query on the cluster took too long and was stopped.", message)
         case QueryTimeout():
             problem = TooSlow()

@@ -36,8 +36,8 @@ class _Queue:
 class Scheduler:
     """Grants slots to organizations in turn. For use in one event loop.
 
-    An organization with fewer slots than others goes first. An organization with a slot gets another only if one more
-    stays free for others, and more than half of all slots only if no other organization asked for one recently. An
+    An organization with fewer slots than others goes first. An organization with a slot gets another only if a further
+    slot stays free, and more than half of all slots only if no other organization had or wanted a slot recently. An
     organization that rests gets no slot. Within one organization, shares come last.
     """
 
@@ -102,8 +102,8 @@ class Scheduler:
             waiting.given.set_result(None)
 
     def _next(self) -> tuple[str, _QueuedClient] | None:
-        """Return the next organization and its next client: the organization with the fewest slots among those with
-        waiting clients that may get a slot now. In a tie, the first in turn is next.
+        """Return the next organization and its next client, or None if no waiting client may get a slot now. The
+        organization with the fewest slots is next; in a tie, the first in turn.
         """
         found, slots = None, 0
         most = self._slots // 2 if self._others_ask() else self._slots

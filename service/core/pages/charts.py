@@ -45,7 +45,7 @@ _HATCH: Final = Markup(
     '<rect class="{id}" width="2.5" height="5"/></pattern>'
 )
 _HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
-"""Hatchings: over columns in the colour of the background, elsewhere in the colour of lines."""
+"""Hatchings: in the colour of the background over columns, in the colour of lines elsewhere."""
 _HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
 _STEP: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="{top}" y2="{bottom}"/>'

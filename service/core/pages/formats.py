@@ -8,7 +8,7 @@ from typing import Final
 
 _ISO_DAY: Final = re.compile(r"(?<![\w./-])\d{4}-\d\d-\d\d(?!\.?[\w/-])", re.ASCII)
 _LEAST: Final = 0.05
-"""The least number that is rounded to 0.1."""
+"""The smallest number that is rounded to 0.1."""
 _NOTHING_LEFT: Final = 1_000
 """A decrease to nothing, in tenths of a percent."""
 

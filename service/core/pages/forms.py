@@ -21,7 +21,7 @@ async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict
 
 
 async def editors_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
-    """Return the fields of a form that changes jobs, like `form_fields`. Also raises Forbidden, for viewers."""
+    """Return the fields of a form to create or change a job, like `form_fields`. Also raises Forbidden for viewers."""
     if not request.scope["session"].caller.may_write:
         raise Forbidden("Viewers cannot change jobs.", "Ask an editor to do it.")
     return await form_fields(request, max_bytes)

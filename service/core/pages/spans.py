@@ -69,7 +69,7 @@ class ChartDays:
 
     @property
     def lacks_today(self) -> bool:
-        """Whether today is shown, but no visit from today was read or reported."""
+        """True if today is shown, but no visit from today was read or reported."""
         return self.end >= self.today and not self.has_today
 
     def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:
@@ -98,8 +98,8 @@ class ChartDays:
 
 
 def day_labels(days: Sequence[str]) -> list[Label]:
-    """Return at most nine labels of days: every day, every second day, Mondays, or firsts of a month, whichever fits
-    first.
+    """Return labels for every day, every second day, Mondays, or firsts of a month: the first choice with at most nine
+    labels, or else firsts of a month.
     """
     dates = [date.fromisoformat(day) for day in days]
     choices = (
@@ -123,7 +123,7 @@ def hour_labels(days: Sequence[str]) -> list[Label]:
 
 
 def month_labels(months: Sequence[str]) -> list[Label]:
-    """Return at most nine labels of months, at equal distances that divide a year, or labels of years."""
+    """Return at most nine labels: of months at equal distances that divide a year, or of years."""
     dates = [date.fromisoformat(month) for month in months]
     chosen: list[int] = []
     for every in (1, 2, 3, 6, 12, 24, 60):

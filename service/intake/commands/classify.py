@@ -27,7 +27,7 @@ KEYS: Final = ("user_agent", "referrer", "url", "ip")
 
 def classify(
     user_agent: Annotated[
-        str | None, typer.Option(help="User-Agent header, as it was sent or as a log writes it", show_default=False)
+        str | None, typer.Option(help="User-Agent header, as sent or as written in a log", show_default=False)
     ] = None,
     referrer: Annotated[str, typer.Option(help="Referer header")] = "",
     url: Annotated[str, typer.Option(help="the request: a URL, or a path with its query")] = "",

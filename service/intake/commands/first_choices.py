@@ -1,5 +1,5 @@
-"""Choices to make before an organization's first visit, some of them final: asked for on a terminal, otherwise
-reported.
+"""Choices to make before an organization's first visit, some of them final. On a terminal, the user is asked;
+otherwise the choices are reported.
 """
 
 import os
@@ -25,8 +25,8 @@ _SEARCHED_BYTES: Final = 16 << 20
 
 
 def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files: str, database: Path | None) -> None:
-    """Ask for the time zone and the user's own addresses, and for files and countries unless flags or the lake already
-    choose them.
+    """Ask for the time zone and the user's own addresses; also ask about files and countries, unless flags or the lake
+    settle them already.
 
     Nothing changes until all questions are answered. Raises BadInput for a log that cannot be read.
     """
@@ -51,7 +51,7 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
     if not _has_countries(lake, database):
         question = "Path of a downloaded country database; `traffic countries` lists free ones"
         download = answer_to(question, _NONE, _checked_download)
-    with lake.import_lock():  # a running import has read the zone
+    with lake.import_lock():  # wait for a running import, which has already read the zone
         lake.manifest.organizations.set_zone(organization, zone)
     if aside is not None and aside != lake.manifest.exclusions.are_files_aside(organization):
         lake.manifest.exclusions.switch_files(organization, aside=aside)
@@ -64,7 +64,7 @@ def ask_first_choices(lake: Lake, organization: str, logs: Sequence[Path], files
 def report_first_import(
     lake: Lake, organization: str, summaries: Iterable["Summary"], database: Path | None, *, is_asked: bool
 ) -> None:
-    """Report what the logs and the lake lack and, unless the user was asked, the choices made, with ways to change
+    """Report what the logs and the lake lack and, unless the user was asked, which choices apply and how to change
     them.
     """
     read = [summary for summary in summaries if summary.visits]

@@ -42,7 +42,7 @@ STATUS_INTERVAL_SECONDS: Final = 60
 
 def follow(
     log: Annotated[
-        str, typer.Argument(help="log that a server writes to, not compressed; or a folder or s3://bucket/prefix")
+        str, typer.Argument(help="an uncompressed log that a server writes to, a folder, or s3://bucket/prefix")
     ],
     organization: OrganizationOption,
     domain: DomainOption = "",
@@ -65,7 +65,7 @@ def follow(
     Every complete line is imported exactly once, even if the command is killed and restarted or the log is also
     imported with `traffic import`. The log may be rotated, by renaming or by copying and truncating;
     data/ingest/README.md describes two kinds of rotation that can lose or repeat lines. Files that were rotated since
-    the last run, such as access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are
+    the last run, such as access.log.1 or access.log.2.gz in the same folder, are imported first; older files are
     ignored. The first run over a long log takes a while: a bar shows progress, and imported visits count immediately.
 
     In a folder or bucket, the content of each object (plain, .gz, .zst or .parquet) is imported once; if an object has
@@ -86,7 +86,7 @@ def follow(
 
     def show(done: int, total: int) -> None:
         status.show(follower.totals, done, total)
-        if drop:  # a pass may take hours; for a log, the position is known after each
+        if drop:  # a pass over many objects may take hours; for a log, a report after each pass is enough
             status.report(follower.totals)
 
     follower: Follower | DropFollower
@@ -118,7 +118,7 @@ def _follow(follower: "Follower | DropFollower", status: "_Status", every: float
     """
     with _stopping(follower) as wakeup_pipe:
         while True:
-            is_last = follower.is_stopping  # a signal during a tick ends it early, so one more follows
+            is_last = follower.is_stopping  # a signal during a tick ends it early, so another tick follows
             follower.tick()
             status.show(follower.totals, follower.totals.position, follower.totals.size)
             status.report(follower.totals)

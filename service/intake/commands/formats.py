@@ -23,7 +23,7 @@ _MAX_VALUE: Final = 80
 
 @app.callback(invoke_without_command=True)
 def list_formats(context: typer.Context) -> None:
-    """List the log formats; explain why a log cannot be read.
+    """List the log formats, or explain why a log cannot be read.
 
     Example: traffic formats
     """
@@ -39,8 +39,8 @@ def list_formats(context: typer.Context) -> None:
 
 @app.command("explain")
 def explain_log(file: Annotated[Path, typer.Argument(help="a log that is not read, or read incorrectly")]) -> None:
-    """Print the format nearest to a log's first lines, where they differ from it, and a flag that makes the log
-    readable.
+    """Print the format nearest to a log's first lines, the differences from it, and a flag with which the log can be
+    read, if there is any.
 
     The flag is --log-format for plain lines, --columns for JSON and CSV. It has been tried on the first 1,000 lines.
     Before you import with it, check the values that it reads from the first line.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from data.ingest.summary import Summary
     from data.rules.ip_lists import Network
 
-DomainOption = Annotated[str, typer.Option(help="domain of lines without a host; required if no line has one")]
+DomainOption = Annotated[str, typer.Option(help="domain of lines without a host; required if no line has a host")]
 FormatOption = Annotated[
     str, typer.Option("--format", help=f"auto, or one of {', '.join(FORMATS)}; for Parquet files: ndjson")
 ]
@@ -39,7 +39,7 @@ LayoutOption = Annotated[
 ColumnsOption = Annotated[
     str,
     typer.Option(
-        help="columns of ndjson, csv or Parquet for our fields (time, ip, method, url or domain and path, status, "
+        help="which column of ndjson, csv or Parquet has each field (time, ip, method, url or domain and path, status, "
         "user_agent, referrer, country): time=ts,ip=client.address"
     ),
 ]
@@ -77,7 +77,7 @@ def import_logs(
 ) -> None:
     """Import access logs. A log that was imported before is skipped; if the log has grown, its new lines are added.
 
-    A log is identified by its content, not by its name, and keeps the --domain of its first import. Finally, the
+    A log is identified by its content, not by its name; its first --domain cannot change later. Finally, the
     organization's past days are judged, as `traffic compact` does. On a terminal, an organization's first import asks
     about its time zone, files, your own addresses and countries.
 

@@ -59,7 +59,7 @@ def import_(
     """Add the links in a file, and update links with the same short code and domain. Other links stay.
 
     With --replace, all other links are removed, after confirmation. If the file has tags, they replace a link's tags;
-    otherwise links keep theirs. --tag and --tags-from-utm add tags. Exports from Shlink, YOURLS, Bitly, Dub, Kutt and
+    otherwise its tags stay. --tag and --tags-from-utm add tags. Exports from Shlink, YOURLS, Bitly, Dub, Kutt and
     Rebrandly are recognized; for any other CSV, --columns names the columns to read.
 
     Example: traffic links import links.csv --org acme
@@ -93,7 +93,7 @@ def add(
     short_code: Annotated[str, typer.Argument(metavar="CODE", help="the short code")],
     target_url: Annotated[str, typer.Argument(metavar="URL", help="the target: an http or https URL")],
     organization: OrganizationOption,
-    domain: Annotated[str, typer.Option(help="the only domain that the link is for; without it, every domain")] = "",
+    domain: Annotated[str, typer.Option(help="domain of the link; without it, the link is for every domain")] = "",
     tag: Annotated[
         list[str] | None, typer.Option(help="a tag; may be repeated; without any, the link keeps its tags")
     ] = None,
@@ -134,7 +134,7 @@ def remove(
         raise BadInput(f"{organization} has no link {short_code!r} {where}; {command} prints all links.")
     if not yes:
         check_can_ask(yes)
-        inform(f"{organization} has {_name(link)}, which leads to {printable(link.target_url)}.")
+        inform(f"{organization} has {_name(link)}, which redirects to {printable(link.target_url)}.")
         ask("Remove it?")
     if remove_link(opened, organization, short_code, host):
         inform(f"{organization} no longer has {_name(link)}.")
@@ -158,8 +158,8 @@ def export(
     domain: Annotated[str, typer.Option(help="only the links for this domain")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print the links for a domain, and the redirects that jobs have shipped, as CSV or as configuration for Caddy or
-    nginx.
+    """Print all links, or the links for a domain, with the redirects that jobs have shipped, as CSV or as configuration
+    for Caddy or nginx.
 
     Links that the web server's configuration cannot express are left out, and listed on stderr.
 
@@ -220,7 +220,7 @@ def _tell_of_the_rest(file: Path, export: "LinkExport", replace: bool) -> None:
 
 
 def _tags_to_add(links: Iterable["Link"], tags: Sequence[str], from_utm: bool) -> Callable[["Link"], Sequence[str]]:
-    """Report campaigns that cannot be tags, and return a function from each of these links to the tags to add."""
+    """Report campaigns that cannot be tags, and return a function that returns the tags to add to a link."""
     from data.links.tags import TAG_RULE, campaign_of, is_tag
 
     campaigns = {link: campaign_of(link.target_url) for link in links} if from_utm else {}

@@ -83,7 +83,7 @@ def _report_no_agents(file: Path, summary: "Summary") -> None:
 
 
 def _report_aside(summary: "Summary", lake: Lake, organization: str) -> None:
-    """Print how many visits answers leave out and, if there are many files, how to leave those out."""
+    """Print how many visits answers leave out and, if there are many files, how to leave the files out."""
     files, by_address, by_rule = (summary.aside[name] for name in ("file", "own_address", "own_rule"))
     if lake.manifest.exclusions.are_files_aside(organization):
         if files:
@@ -112,13 +112,13 @@ def _report_oddities(summary: "Summary") -> None:
     """Print unusual facts about imported visits."""
     for agent, count in summary.contradicted.most_common():
         visits = plural(count, "visit")
-        inform(f"  {visits} under the name {agent} from outside its operator's addresses: other_bot, contradicted")
+        inform(f"  {visits} claiming to be {agent}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
-        inform("  (if these are addresses of your own proxy, set TRAFFIC_TRUSTED_PROXIES to its networks)")
+        inform("  (if these addresses are your own proxy's, set TRAFFIC_TRUSTED_PROXIES to its networks)")
     if summary.behind_proxy:
         share = percentage(summary.behind_proxy, summary.visits)
         inform(
-            f"  warning: {share} of these visits have one private address, probably a proxy's: they count as one "
+            f"  warning: {share} of these visits are from one private address, probably a proxy: they count as one "
             "visitor, without a country, and no agent is verified. Log X-Forwarded-For, too (nginx: "
             "$http_x_forwarded_for, Apache: %{X-Forwarded-For}i, as the last quoted field)"
         )
@@ -139,7 +139,7 @@ def _warn(summary: "Summary", zone: str) -> None:
     from data.local_time import today
 
     if 100 * summary.with_short_code < MIN_SHORT_CODE_SHARE * summary.visits:
-        inform("  warning: few of its paths are links; set --short-code-pattern to find the short codes in paths")
+        inform("  warning: few of its paths match the short-code pattern; set another with --short-code-pattern")
     age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
     if age >= OLD:
         from queries import DEFAULT_RANGE, RANGES

@@ -128,7 +128,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
 
 @app.command("placebo")
 def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Estimate how often outcomes would be wrong: all findings are judged as if they had been repaired on made-up days.
+    """Estimate how often outcomes are wrong: untouched findings are judged as if repaired on made-up days.
 
     Nothing was done on those days, so "improved", "worse" and "shipped_by_log" are false alarms. The estimate needs 8
     weeks of visits, and may take minutes.

@@ -28,7 +28,7 @@ def opened_jobs(lake: Path, must_write: bool = False) -> Iterator["Jobs"]:
 
 @contextmanager
 def opened_detection(lake: Path, organization: str, must_write: bool = False) -> Iterator["Detection"]:
-    """Yield an organization's Detection, opened read-only unless `must_write`. Raises BadInput if it is unknown."""
+    """Yield an organization's Detection, read-only unless `must_write`. Raises BadInput for an unknown organization."""
     from queries import Warehouse
     from service.jobs.detection import Detection
 

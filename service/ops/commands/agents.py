@@ -78,7 +78,7 @@ def release(file: Annotated[Path, typer.Argument(help="the file to write, such a
         file.write_bytes(content)
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from error
-    inform(f"{file} has the names as of {newest_check(content)}. Publish it, and set this with its URL:")
+    inform(f"{file} has the names as of {newest_check(content)}. Publish it, and set this variable with its URL:")
     typer.echo(f"{_PINNED.variable}=https://…/{file.name}#sha256={hashlib.sha256(content).hexdigest()}")
 
 
@@ -91,10 +91,10 @@ def refresh(
 ) -> None:
     """Download the IP lists that operators publish for their agents, and lists of hosting providers' networks.
 
-    Imports verify agents with the IP lists, and use the networks to tell more machines from people.
+    Imports verify agents with the IP lists, and use the networks to distinguish more machines from people.
 
     With TRAFFIC_RULES, newer tables of agents and referrers are downloaded first, and used if their checksum matches.
-    If a list cannot be downloaded or is implausible, its last version is kept, and the exit code is 1.
+    If a file cannot be downloaded or is implausible, its last version is kept, and the exit code is 1.
 
     Example: traffic agents refresh
     """

@@ -15,17 +15,15 @@ from service.core.commands.printing import inform, progress_bar
 def backup(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="DIR", help="folder to create; it must not exist, and appears only once the copy is complete"
-        ),
+        typer.Argument(metavar="DIR", help="a new or empty folder; the copy appears there when it is complete"),
     ],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Copy a consistent snapshot of the lake. Imports, compaction and queries may continue during the backup.
 
-    The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, jobs, hooks
-    with their secrets, IP lists and rejected lines, but never the salts of visitor hashes. `traffic erase` does not
-    change backups: delete those that still contain erased visits.
+    The checksums of visit and link files are verified. The copy contains visits, links, API keys, jobs, hooks with
+    their secrets, agents, IP lists, countries and rejected lines, but never the salts of visitor hashes. `traffic
+    erase` does not change backups: delete backups that still contain erased visits.
 
     To restore a lake: stop the server, move the damaged lake away, copy the backup to its place (cp -a DIR data/lake),
     run `traffic verify`, and start the server. To restore a single file listed by `traffic verify`, copy the file with

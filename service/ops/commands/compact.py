@@ -20,8 +20,8 @@ def compact(
 ) -> None:
     """Merge the files of each past day into one and judge the day; merge today's if there are many; build rollups.
 
-    This makes queries faster. Once a day is judged, bots in disguise no longer count as people. A running
-    server does this in the background. Replaced files are deleted a day later, when no query reads them any more.
+    This makes queries faster, and bots in disguise no longer count as people on judged days. A running server does
+    this in the background. Replaced files are deleted a day later, when no query reads them any more.
 
     Example: traffic compact
     """

@@ -35,8 +35,8 @@ def countries(
     """List free country databases, or set up the downloaded FILE.
 
     FILE is checked by looking up an address, then copied into the lake, where import, follow and serve use it unless
-    TRAFFIC_GEOIP or --geoip names another file. Run this again with a newer file. This command does not use the
-    network.
+    TRAFFIC_GEOIP or --geoip names another file. To update the database, run the command again with a newer file. It
+    does not use the network.
 
     Example: traffic countries dbip-country-lite-2026-11.mmdb.gz
     """
@@ -54,8 +54,8 @@ def countries(
     inform(f"It {'replaces' if before else 'is copied to'} {opened.country_database}.")
     set_up(opened, download)
     inform(
-        "Visits imported from now on have countries; restart the server and the follower to use the database "
-        "there. Past visits have none, since addresses are not stored."
+        "Visits imported from now on have countries; restart a running server or follower, so that it uses the "
+        "database. Past visits have none, since addresses are not stored."
     )
     if named := os.environ.get(setting("geoip").variable):
-        inform(f"{setting('geoip').variable} names {named}, which is used instead: unset it.")
+        inform(f"{setting('geoip').variable} names {named}, which is used instead; unset it to use the copied file.")

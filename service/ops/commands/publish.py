@@ -19,11 +19,11 @@ def publish(
     forget: Annotated[bool, typer.Option("--forget", help="stop publishing there, without deleting anything")] = False,
     again: Annotated[
         bool,
-        typer.Option("--again", help="read every object there, and upload the log and missing or changed ones again"),
+        typer.Option("--again", help="read every object there; upload the log again, and missing or changed objects"),
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Publish every live visit and link file to a folder or a bucket, as two Delta tables for each organization.
+    """Publish every live visit file and link file to a folder or a bucket, as two Delta tables for each organization.
 
     Existing objects are not uploaded again. A server with TRAFFIC_PUBLISH does this itself, within a minute. Erasures
     and retention apply to published copies until you --forget them. A bucket's credentials, region and endpoint come

@@ -23,7 +23,7 @@ def rebuild(
     """Recreate the manifest from the visit files if it is lost, damaged, or older than the files.
 
     Stop the server first. A copy of the old manifest is kept, and no visits are deleted. If the manifest is lost,
-    pending visits are lost with it. Afterwards, --discard-unknown deletes the files that still do not count.
+    pending visits are lost with it. Afterwards, --discard-unknown deletes visit files still not in the manifest.
 
     Example: traffic rebuild --yes
     """

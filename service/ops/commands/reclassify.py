@@ -11,7 +11,7 @@ from service.core.commands.printing import inform, print_rows, progress_bar
 from service.intake.commands.importing import judge_past_days
 
 _REASONS: Final = {"file": "file", "own_rule": "excluded"}
-"""Labels for visits with a signal, by the signal's name."""
+"""Labels for visits that are set aside, by the name of the reason."""
 
 
 def reclassify(
@@ -19,11 +19,11 @@ def reclassify(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Classify stored visits again if their rules have changed, day by day, and show how many changed category.
+    """Classify stored visits again, day by day, if the rules have changed since, and show how many visits changed.
 
-    It uses the rules of this version, the lake's own agents, and the exclusions of user agents and paths.
-    Results of IP verification are kept, because addresses are not stored. Finally, past days are judged again, as by
-    `traffic compact`. If the command is interrupted, run it again to continue.
+    The rules are those of this version or of newer tables in the lake, the lake's own agents, and the exclusions of
+    user agents and paths. Results of IP verification are kept, because addresses are not stored. Finally, past days are
+    judged again, as by `traffic compact`. If the command is interrupted, run it again to continue.
 
     Example: traffic reclassify --dry-run
     """

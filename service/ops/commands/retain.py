@@ -36,10 +36,10 @@ def retain(
 ) -> None:
     """Delete visits older than a number of days, after showing how many there are.
 
-    The evidence for jobs about such days is deleted with them.
+    The evidence for jobs about these days is deleted with the visits.
 
-    A server with TRAFFIC_RETENTION_DAYS does this without asking. If the clock is more than a day after the
-    newest visit and after the last run, it may be ahead: the command warns, and --yes alone is not enough.
+    A server with TRAFFIC_RETENTION_DAYS does this without asking. If the clock is more than a day ahead of both the
+    newest visit and the last run, it may be wrong: the command warns, and --yes alone is not enough.
 
     Example: traffic retain --days 400 --dry-run
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SetAside(NamedTuple):
-    """The reasons for which an organization's answers leave visits out."""
+    """The reasons why an organization's answers leave visits out."""
 
     files_aside: bool  # whether requests for files are left out
     exclusions: int  # rules of `traffic exclude`

@@ -23,8 +23,8 @@ def verify(
 ) -> None:
     """Verify the checksum of every live file, and check links, the implementations of jobs, and databases.
 
-    Prints one line with the problem for each damaged file; the exit code is then 1. Imports and queries may continue
-    during the check.
+    Each damaged file is printed on a line with its problem; if there is any, the exit code is 1. Imports and queries
+    may continue during the check.
 
     Example: traffic verify --org acme
     """

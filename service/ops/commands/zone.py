@@ -26,14 +26,14 @@ def set_zone(
     check_organization(organization)
     check_zone(zone)
     opened = created_lake(lake)
-    with opened.import_lock():  # a running import has read the zone
+    with opened.import_lock():  # wait for a running import, which has already read the zone
         opened.manifest.organizations.set_zone(organization, zone)
     inform(f"The days of {organization} follow {zone}.")
 
 
 @app.command("show")
 def show_zone(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Print an organization's time zone: UTC if none was set.
+    """Print an organization's time zone, which is UTC if none was set.
 
     Example: traffic zone show --org acme
     """

@@ -48,10 +48,10 @@ def rejudge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Judge past days again if an earlier version of this program judged them. A running server does this
-    automatically.
+    """Judge past days that an earlier version of this program judged, or that are not judged yet. A running server does
+    this automatically.
 
-    If the command is interrupted, run it again to continue. The answers for a day change once it is done.
+    If the command is interrupted, run it again to continue. The answers for a day change once the day is judged.
 
     Example: traffic behaviour rejudge --dry-run
     """
@@ -81,7 +81,8 @@ def explain(
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """For each signal, print how many visits imported as human have it, have only it, or have it and count as bots.
+    """For each signal, print how many visits imported as human have it, have only it, or have it and count as bots if
+    behaviour is on.
 
     Example: traffic behaviour explain --org acme --range 7d
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NoDomainOption = Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")]
 ValuesOption = Annotated[str, flag("values")]
 EngineOption = Annotated[
-    str, typer.Option(help="cluster to use instead of this machine, without a time limit, such as sc://host:15002")
+    str, typer.Option(help="cluster to use instead of this machine, such as sc://host:15002; queries end after 24 h")
 ]
 _DAYS = "--start-date and --end-date"
 MAX_CLUSTER_SECONDS = 24 * 3600.0
@@ -98,7 +98,7 @@ def query(
 
 
 def _explain_filters(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], memory: str) -> None:
-    """Print the parameters that the answer ignores and, if no visit matches, filters by values that no visit has."""
+    """Print the parameters that the answer ignores and, if no visit matches, each filter value that no visit has."""
     from queries import ENTRIES, Warehouse, parameters_of, single_filters, unknown_value_hint
 
     ignored = [name for name, value in parameters.items() if value and name not in parameters_of(entry)]
@@ -131,7 +131,7 @@ def views(
     output: Annotated[str, typer.Option("--format", help="for --describe: table (the default) or json")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print an SQL script that defines the same relations in the DuckDB shell, so that templates run there unchanged.
+    """Print an SQL script that defines the reports' relations in the DuckDB shell, where templates then run unchanged.
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
@@ -171,7 +171,7 @@ def _entry(name: str) -> "Entry | None":
 
 
 def _outline(entry: "Entry") -> "Result":
-    """Return an answer with the entry's shape but no values, to reject unsupported formats before counting."""
+    """Return an answer with the entry's shape but no values, to reject unknown columns and formats before counting."""
     if entry.members:
         return {name: _outline(member) for name, member in entry.members}
     return [{field.name: None for field in entry.fields}]

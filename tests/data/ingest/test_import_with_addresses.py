@@ -106,7 +106,7 @@ def test_an_old_list_verifies_agents_but_contradicts_none(lake, load):
     assert landed(lake, *SAID) == {"/inside": VERIFIED, "/outside": TRAINING}
 
 
-def test_addresses_in_other_formats_are_compared_with_the_lists(lake, load):
+def test_addresses_in_vhost_combined_lines_are_also_verified(lake, load):
     fetch_lists(lake)
     rows = {path: text for path, (text, *_) in REQUESTS.items() if path not in ("/nobody", "/named")}
     assert (
@@ -248,7 +248,7 @@ def test_all_spellings_of_an_address_give_the_same_visitor(lake, tmp_path, addre
 # Behind a proxy
 
 
-def test_nginx_main_format_behind_a_proxy_names_the_clients(lake, load):
+def test_the_nginx_main_format_behind_a_proxy_names_the_clients(lake, load):
     fetch_lists(lake)
     addresses = ["5.5.5.5", "20.42.10.7", "198.51.100.7, 20.42.10.8"]
     load("".join(line(f"/{number}", "10.0.0.1", after=f' "{chain}"') for number, chain in enumerate(addresses)))

@@ -213,7 +213,7 @@ def test_readable_lines_land_despite_odd_bytes_anywhere(logs, odd):
             assert logs.paths(organization) == Counter(("/one", "/two")), organization
 
 
-def test_a_probe_is_a_scanner_unless_its_path_is_a_short_code(lake, load):
+def test_a_probe_is_by_a_scanner_unless_its_path_is_a_short_code(lake, load):
     links(lake, "acme", [{"short_code": "phpmyadmin", "target_url": "https://example.com/docs"}])
     load(line("/phpmyadmin") + line("/.env") + line("/robots.txt") + line("/fine"))
     names = ("agent_kind", "detection_method", "is_malicious")
@@ -331,7 +331,7 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 @examples("what", "steps", "there")
 def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
-    """A step gives a log's lines (by path) or text, how the log arrives, and its summary, or that it is rejected."""
+    """Each step has a log's lines (by path) or text, how the log arrives, and the expected summary or rejection."""
     for step in steps:
         words = step.get("lines", "").split()
         text = (step.get("text") or "".join(NO_VISITS.get(word) or line(word) for word in words))[: step.get("end")]

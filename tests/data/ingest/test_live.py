@@ -215,7 +215,7 @@ def test_rows_and_lines_with_every_kind_of_result_agree(twins):
     assert len(told["visitor"]) > 50
 
 
-def test_a_probe_below_a_program_path_counts_as_a_scanner(twins):
+def test_a_probe_below_a_program_path_comes_from_a_scanner(twins):
     request = EVERYTHING[0] | {"path": "/.well-known/wp-login.php", "user_agent": CHROME, "ip": "81.2.69.142"}
     (visit,) = assert_same(twins, [request], ["path"], "vhost-combined")
     assert (visit["agent_kind"], visit["confidence"], visit["is_malicious"]) == ("scanner", "medium", True)

@@ -58,7 +58,7 @@ def test_a_fetched_list_adds_hosting_networks(address, fact):
     assert NetworkKinds(lists).fact(address) == BITS.get(fact, 0)
 
 
-def test_the_address_list_of_an_agent_does_not_mark_hosting():
+def test_an_agents_address_list_does_not_mark_hosting_networks():
     lists = {"openai-gptbot": FetchedList("openai-gptbot", datetime.now(UTC), [ip_network("203.0.114.0/24")])}
     assert NetworkKinds(lists).fact("203.0.114.9") == 0
 
@@ -70,7 +70,7 @@ def fetch_hosting(lake, folder):
     assert [outcome.error for outcome in refresh(lake, rows, folder_fetcher(folder), datetime.now(UTC))] == [""]
 
 
-def test_log_visits_land_with_kinds_from_fetched_lists(lake, tmp_path):
+def test_log_visits_land_with_network_kinds_from_fetched_lists(lake, tmp_path):
     fetch_hosting(lake, tmp_path)
     log = tmp_path / "access.log"
     log.write_text('203.0.114.9 - - [01/Mar/2026:10:05:00 +0000] "GET / HTTP/1.1" 200 1 "-" "Chrome"\n')
@@ -78,7 +78,7 @@ def test_log_visits_land_with_kinds_from_fetched_lists(lake, tmp_path):
     assert [visit["signals"] for visit in rows_of(lake)] == [BITS["from_hosting"]]
 
 
-def test_live_visits_land_with_kinds_from_fetched_lists(lake, tmp_path):
+def test_live_visits_land_with_network_kinds_from_fetched_lists(lake, tmp_path):
     fetch_hosting(lake, tmp_path)
     LiveIngest(lake).land([Submission("acme", [b'{"path": "/", "ip": "203.0.114.9"}'])])
     flush_all(lake)

@@ -74,7 +74,7 @@ def statuses(port, links):
 
 
 def hostile_links():
-    """Return links of many lengths with all printable ASCII characters in paths, and in targets all but backslashes."""
+    """Return links of many lengths: paths have all printable ASCII characters, targets all except backslashes."""
     draws = Random(57)
     paths = {f"{before}{letter}{after}" for letter in ASCII for before in ("", "c") for after in ("", "x", "/y")}
     paths |= {"".join(draws.choices(ASCII, k=length)) for length in LENGTHS for _ in range(3)}
@@ -163,7 +163,7 @@ def test_a_link_for_one_domain_wins_over_one_with_the_same_path():
     assert "evil" not in exported.text
 
 
-def test_a_link_with_an_invalid_target_keeps_its_path():
+def test_a_link_with_an_invalid_target_still_reserves_its_path():
     own, rule = link("fine", "https://no host/", "go.example"), link("fine", "https://evil.example/")
     assert nginx_map([rule, own]).written == 0
 

@@ -107,7 +107,7 @@ def test_captures_with_a_log_in_another_format_are_rejected(load):
         load('203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 1 "-" "x"\n', "Host")
 
 
-def test_captures_without_names_are_the_recommended_captures():
+def test_the_default_captures_are_those_in_the_manual():
     manual = (ROOT / "data/logs/README.md").read_text("utf-8")
     captures = re.findall(r"^(?:capture request header |http-request capture req\.hdr\()([\w-]+)", manual, re.MULTILINE)
     assert tuple(map(str.lower, captures)) == RECOMMENDED

@@ -121,7 +121,7 @@ def test_every_non_empty_line_gets_one_result(read):
     assert [found[place] for place in (0, 2, 3)] == [FORMAT_LINES["combined"][1]] * 3
 
 
-def test_line_numbers_continue_from_the_first():
+def test_lines_are_numbered_from_the_given_first_number():
     lines = split_lines(b"a\n\nb\r\nc", 41)
     assert lines.to_pydict() == {"number": [41, 43, 44], "line": ["a", "b", "c"]}
 

@@ -1,4 +1,4 @@
-"""The memory that Parquet page headers announce, even if the headers are wrong or damaged."""
+"""Memory is estimated from the page headers of Parquet files, even if the headers are wrong or damaged."""
 
 import io
 from contextlib import suppress

@@ -89,7 +89,7 @@ def test_the_formatting_of_json_does_not_matter(text):
 
 
 @examples_at_once("why", "rows")
-def test_a_row_is_rejected_for_this_reason(why, rows):
+def test_an_invalid_row_is_rejected_with_its_reason(why, rows):
     """The rows, given as bytes, are not JSON, not text, not a request, or too large."""
     for row in rows:
         assert refusal(row.encode("latin-1")) == why, row
@@ -139,7 +139,7 @@ def test_a_value_is_converted_to_its_normal_form(field, values):
 
 
 @examples_at_once("field", "why", "values")
-def test_an_invalid_value_is_rejected_with_this_reason(field, why, values):
+def test_an_invalid_value_is_rejected_with_its_reason(field, why, values):
     for value in values:
         assert refusal({"path": "/", field: value}) == why, value
         if field == "path":

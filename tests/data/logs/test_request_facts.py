@@ -61,7 +61,7 @@ def test_fetch_metadata_distinguishes_pages_from_parts(mode, dest, facts):
         (None, "", "fetch_absent"),
     ],
 )
-def test_each_fetch_metadata_header_was_sent_or_not(mode, site, fact):
+def test_all_logged_fetch_metadata_headers_must_have_been_sent(mode, site, fact):
     assert request_facts(RequestRecord(fetch_mode=mode, fetch_site=site)) == BITS[fact]
 
 

@@ -129,7 +129,7 @@ def test_columns_may_have_other_names_in_a_wrapper(logs):
     assert logs.paths() == {"/a": 1}
 
 
-def test_wrapped_lines_are_explained_as_read(tmp_path):
+def test_wrapped_lines_are_explained_in_the_way_they_are_read(tmp_path):
     (tmp_path / "a.log").write_text("".join([*split(COMBINED, 50), in_docker("starting\n")]), "utf-8")
     explained = explain(tmp_path / "a.log")
     found = explained.log_format, explained.lines, explained.read, [line.number for line in explained.unread]

@@ -141,7 +141,7 @@ def test_an_erasure_is_not_done_while_uploads_cannot_be_listed(store, lake, publ
     assert "403 Forbidden, AccessDenied" in erase(lake, clock)
 
 
-def test_a_store_without_multipart_uploads_is_asked_once(store, lake, publish, clock):
+def test_an_erasure_completes_if_a_store_lacks_multipart_uploads(store, lake, publish, clock):
     canary(lake)
     publish()
     store.fail("uploads=", "501 NotImplemented")

@@ -122,7 +122,7 @@ def test_organizations_are_found_separately(lake, publish, found):
     assert (found("acme"), found("other")) == ((0, 1), (1, 0))
 
 
-def test_a_log_without_its_oldest_versions_is_read_anew(lake, there, publish, found, monkeypatch):
+def test_a_log_is_read_despite_missing_oldest_versions(lake, there, publish, found, monkeypatch):
     monkeypatch.setattr(publishing, "MAX_VERSIONS", 2)
     land(lake, "acme", [at(2)])
     publish()

@@ -305,7 +305,7 @@ def test_a_retry_does_not_copy_files_again(lake, tmp_path, monkeypatch):
     assert str(lake.root / last.path) not in copied
 
 
-def test_a_backup_gives_up_after_some_attempts(lake, tmp_path, monkeypatch):
+def test_a_backup_gives_up_after_a_fixed_number_of_attempts(lake, tmp_path, monkeypatch):
     moments, real = [], backup._snapshot
 
     @contextmanager

@@ -186,7 +186,7 @@ def test_rebuilding_a_healthy_manifest_loses_nothing(root):
         assert paths(lake)["/waiting"] == 2
 
 
-def test_files_that_were_moved_to_unknown_count_again(root):
+def test_a_rebuild_counts_files_that_were_moved_to_unknown(root):
     with opened(root) as lake:
         there = every_visit(lake)
     (root / "unknown").mkdir(exist_ok=True)
@@ -375,7 +375,7 @@ def test_pending_visits_in_an_older_manifest_count_once(lake, is_merged):
         ("follow", "cut line"),
     ],
 )
-def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
+def test_a_grown_log_counts_once_if_the_rebuild_is_answered_yes(lake, tmp_path, program, history):
     """The older manifest has the log's first lines, and two visits from one of their days, which are merged with them
     in some histories."""
     log = tmp_path / "a.log"

@@ -1,4 +1,4 @@
-"""Every rule that matches a request, the first of which decides, and the cost of matching."""
+"""The rules that match a request, of which the first decides, and the cost of matching."""
 
 import functools
 import itertools

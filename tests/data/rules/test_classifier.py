@@ -99,7 +99,7 @@ def test_a_campaign_names_an_ai_product_exactly_or_not_at_all(classify, source, 
 
 
 @examples_at_once("referrer", "expected")
-def test_the_origin_has_the_host_and_its_type(classifier, referrer, expected):
+def test_the_origin_has_the_referring_host_and_its_type(classifier, referrer, expected):
     origin = classifier.origin(Request.from_log(CHROME, "GET", referrer, ""))
     assert (origin.referrer, origin.referrer_type) == expected
     assert origin.utm == (None,) * 5

@@ -46,5 +46,5 @@ def test_the_example_of_an_engine_is_decided_by_its_row(row):
 
 
 @pytest.mark.parametrize("row", ENGINES, ids=[row.name for row in ENGINES])
-def test_an_engine_has_as_many_numbers_as_groups(row):
+def test_an_engine_has_a_version_part_for_each_pattern_group(row):
     assert re2.compile(row.pattern).groups == len(row.since)

@@ -31,7 +31,7 @@ def test_a_rule_has_only_one_normalized_form(kind, given, kept):
         ("agent", "(", "'(' is not a valid RE2 pattern for user agents: missing ): (."),
         ("agent", "", "'' matches every user agent; make it match only yours, such as UptimeKuma."),
         ("agent", "a*", "'a*' matches every user agent"),
-        ("path", "admin", "'admin' is not a path, such as /admin, which starts with / and has no query string."),
+        ("path", "admin", "'admin' is not a path; write it like /admin, with / at the start and without ? or #."),
         ("path", "/a?b=c", "'/a?b=c' is not a path"),
     ],
 )
@@ -55,7 +55,7 @@ def test_address_rules_ignore_other_values():
     assert [own.of_address(text) for text in ("", "-", "unknown", "198.51.100.7")] == [0, 0, 0, BITS["own_address"]]
 
 
-def test_a_lone_surrogate_is_searched_like_other_text():
+def test_text_with_a_lone_surrogate_is_searched_like_other_text():
     own = OwnRules([Exclusion("agent", "bot"), Exclusion("path", "/a")])
     assert [own.of_agent("\ud800bot"), own.of_path("/a/\ud800")] == [BITS["own_rule"]] * 2
 

@@ -26,7 +26,7 @@ def first_match(own, user_agent):
     return next(Classifier(LakeTables(own)).matches(Request.from_log(user_agent)))
 
 
-def test_a_custom_row_needs_neither_evidence_nor_date():
+def test_a_custom_row_needs_neither_evidence_nor_a_date():
     (row,) = rows(MONITOR)
     assert (row.evidence, row.checked) == ("", date.min)
 

@@ -53,7 +53,7 @@ def test_an_ordinary_word_is_not_a_probe(classify, word):
 
 
 @examples_at_once("path")
-def test_fetches_of_program_files_are_bots_with_low_confidence(classify, path):
+def test_fetching_a_program_file_means_a_bot_with_low_confidence(classify, path):
     assert classify(path) == by_path("other", "low")
     assert classify(path, GOOGLEBOT).bot_category == "search_crawler"
 
@@ -97,6 +97,6 @@ def test_the_example_of_an_attack_matches_its_own_row(paths, row):
 
 
 @pytest.mark.parametrize("is_attack", [True, False], ids=["attacks", "words of people"])
-def test_attacks_in_queries_differ_from_ordinary_words(paths, is_attack):
+def test_attacks_in_queries_are_distinguished_from_plain_words(paths, is_attack):
     for query in tables(__file__)["attacks" if is_attack else "words of people"]:
         assert paths.is_attack(query) is is_attack, query

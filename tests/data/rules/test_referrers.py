@@ -42,7 +42,7 @@ GATEWAYS = [
 
 
 @pytest.mark.parametrize("host", GATEWAYS)
-def test_a_link_rewritten_by_a_mail_gateway_is_email(place, host):
+def test_a_referrer_from_a_mail_gateway_is_email(place, host):
     assert place(f"https://{host}/v3/x") == ("email", None)
 
 

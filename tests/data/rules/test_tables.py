@@ -123,7 +123,7 @@ def test_hosts_are_bare_and_spammers_are_not_referrers():
     assert set(hosts) & set(spammers) == set()
 
 
-def test_campaigns_are_written_as_they_are_compared():
+def test_campaign_sources_are_in_normalized_form():
     for row in CAMPAIGNS:
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
 
@@ -205,7 +205,7 @@ def test_optional_fields_may_be_left_out(table):
 
 
 @examples_at_once("row_type", "name", "word", "known")
-def test_an_unknown_word_is_rejected_with_the_known_words(table, row_type, name, word, known):
+def test_the_error_about_an_unknown_word_lists_the_known_words(table, row_type, name, word, known):
     row_type = BY_NAME[row_type]
     with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: {name} is '{word}', not one of .*{known}"):
         table(row_type, GOOD[row_type] | {name: f'"{word}"'})

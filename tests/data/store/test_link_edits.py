@@ -132,7 +132,7 @@ def test_repeating_an_edit_writes_nothing(edited):
     assert files_of_links(edited) == before
 
 
-def test_an_edit_for_another_version_changes_nothing_else(lake):
+def test_an_edit_for_another_version_does_not_stop_other_edits(lake):
     first, second = new_link("a", "", "https://shop.example/1", NOW), new_link("b", "", "https://shop.example/2", NOW)
     edit_links(lake, "acme", [LinkEdit("a", "", first)])
     edits = [LinkEdit("a", "", None, version="0" * 32), LinkEdit("b", "", second), LinkEdit("c", "", None, version="*")]
@@ -296,7 +296,7 @@ def test_folding_with_an_older_manifest_keeps_newer_edits(edited, caplog):
     assert "acme: links newer than the manifest are in use again: links/organization=acme/" in caplog.text
 
 
-def test_edits_work_despite_an_older_manifest_with_a_swept_file(edited):
+def test_edits_work_if_an_older_manifest_lists_a_swept_file(edited):
     kept = kept_manifest(edited.root)
     fold_links(edited, "acme")
     expected = targets(edited) | {("e", ""): "https://shop.example/e"}
@@ -391,7 +391,7 @@ def test_a_published_copy_contains_edited_links(edited, tmp_path):
 
 
 @pytest.mark.parametrize("row_group", [1, 2, 10_000])
-def test_combined_edits_equal_single_edits(lake, monkeypatch, row_group):
+def test_random_edits_and_folds_give_the_expected_links(lake, monkeypatch, row_group):
     monkeypatch.setattr(link_files, "_ROW_GROUP", row_group)
     choice, expected, live = random.Random(row_group), {}, LiveLinks()
     for number in range(150):

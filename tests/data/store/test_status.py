@@ -36,7 +36,7 @@ def size_of(lake, organization):
 
 
 def at(*days_ago, hour=1):
-    """Return a visit for each of these numbers of days ago, half a minute past the hour."""
+    """Return a visit half a minute past the hour for each of these numbers of days ago."""
     moments = [TODAY - timedelta(days, hours=12 - hour, seconds=-30) for days in days_ago]
     return [visit(visited_at=moment) for moment in moments]
 
@@ -197,7 +197,7 @@ def test_the_latest_time_recorded_by_a_fast_clock_is_reported(lake, record):
     ],
     ids=["missing", "overwritten", "another name of a column in its footer"],
 )
-def test_a_damaged_file_makes_only_a_time_unknown(lake, damage):
+def test_a_damaged_file_makes_only_its_visit_times_unknown(lake, damage):
     land(lake, "acme", at(5))
     (first,) = lake.manifest.files.live("acme")
     damage(lake.root / first.path)

@@ -143,7 +143,7 @@ def test_a_past_day_becomes_one_judged_file(lake):
         (datetime(2026, 3, 7, tzinfo=UTC), 6, 3, 1),
     ],
 )
-def test_an_open_day_in_utc_has_a_handful_of_files(lake, now, day, files, left):
+def test_files_of_an_open_day_in_utc_are_merged_past_a_limit(lake, now, day, files, left):
     land_files(lake, day, files)
     assert compact(lake, now).partitions == (left == 1)
     assert numbers(lake) == {day: left}

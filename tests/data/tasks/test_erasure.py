@@ -371,7 +371,7 @@ def traces(root):
 
 @pytest.fixture
 def strewn(lake, load):
-    """The places with traces of the same visits, by kind, in a lake that has such traces in every possible place."""
+    """Leave traces of the same visits in every possible place in the lake; return the places by kind."""
     log = canaries(17) + line("/kept") + line("/kept", 18) + canaries(18)
     load(log[:-2])
     load(log + line("/kept"))  # the unfinished line's file is dead

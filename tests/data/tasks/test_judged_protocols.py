@@ -15,7 +15,7 @@ def old(path, **columns):
 
 
 def with_old_readers(agents):
-    """Return visits by ten browsers, `agents` of which load pages and files over HTTP/1."""
+    """Return visits by ten browsers that load pages and files, `agents` of them over HTTP/1."""
     return [visit | {"protocol": "HTTP/2" if visit["visitor"] >= 100 + agents else "HTTP/1.1"} for visit in readers(10)]
 
 

@@ -121,7 +121,7 @@ def loads_ahead(random, visitor, domains):
 
 
 def comes_from_hosting(random, visitor, domains):
-    """Generate a visitor's requests, usually from a hosting network; some networks are those of a known bot."""
+    """Generate a visitor's requests, usually from a hosting network; some networks belong to a known bot."""
     bits = random.choice([[FROM_HOSTING], [FROM_HOSTING, 0], [recount.BITS["from_bot"], FROM_HOSTING]])
     paths = random.choice([["/p1", "/"], ["/", "/favicon.ico"], ["/p9", "/a.js", "/"]])
     agent = random.choice([*[f"rare {random.choice('ab')}"] * 2, f"rare {visitor}", NEW, OLD])
@@ -246,7 +246,7 @@ def test_one_probe_in_a_long_session_does_not_count_as_probing(lake, changes, is
     assert ("probed" in signals_by(lake, "visitor")[1]) is is_probed
 
 
-def test_many_missing_paths_of_a_single_visitor_are_errors(lake):
+def test_many_missing_paths_requested_by_one_visitor_are_errors(lake):
     links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
     gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
     own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]

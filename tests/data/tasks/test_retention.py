@@ -47,7 +47,7 @@ def there(lake):
 
 @pytest.mark.parametrize(("days", "first"), [(1, 9), (2, 8), (8, 2), (99_999, 1)])
 @pytest.mark.parametrize("now", [NOW, NOW.astimezone(timezone(timedelta(hours=-5)))], ids=["UTC", "the evening before"])
-def test_today_in_utc_and_the_days_before_it_are_kept(lake, now, days, first):
+def test_retention_keeps_today_in_utc_and_the_given_days_before(lake, now, days, first):
     fill(lake, "acme", 1, 2, 3, 8, 9, 10)
     left = [day for day in (1, 2, 3, 8, 9, 10) if day >= first]
     retained = apply_retention(lake, days, now)
@@ -60,7 +60,7 @@ def test_today_in_utc_and_the_days_before_it_are_kept(lake, now, days, first):
 NAMES = ("acme", "other", "young")
 
 
-def test_organizations_expire_separately_each_with_one_new_epoch(lake):
+def test_each_organizations_days_expire_with_one_new_epoch(lake):
     for name, *days in (("acme", 1, 2), ("acme", 2, 9), ("other", 1), ("young", 10)):
         fill(lake, name, *days)
     before = [lake.manifest.files.live(name) for name in NAMES]

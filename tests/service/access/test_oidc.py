@@ -134,13 +134,13 @@ def returned(browser, asked, **changes):
 
 
 def is_refused(response, status=403):
-    """Whether a response is a page that has this status and sets no cookie."""
+    """Return whether a response is a page that has this status and sets no cookie."""
     assert response.headers["content-type"].startswith("text/html")
     return (response.status_code, "set-cookie" in response.headers) == (status, False)
 
 
 def asks_for_patience(response):
-    """Whether a response is a page that sets no cookie and tells the browser when to try again."""
+    """Return whether a response is a page that sets no cookie and tells the browser when to try again."""
     return is_refused(response, 503) and response.headers["retry-after"] == "5"
 
 

@@ -31,7 +31,7 @@ PARAMETERS = {
     "/analytics/domain-breakdown": [name for name in COMMON if name != "short_code"],
     "/implementations/active": ["domain"],
 }
-"""The parameters of the routes that differ: all others under /analytics/ have COMMON, and the rest have none."""
+"""The parameters of exceptional routes: all other routes under /analytics/ have COMMON, and the rest have none."""
 ROUTES = {f"/analytics/{entry.name}": "get" for entry in CATALOG} | tables(__file__)["routes"]
 """All routes in order, with their methods."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
@@ -80,7 +80,7 @@ def operation(item):
 
 
 def readable(document):
-    """Return the paths that answer a GET request without ids, except those of settings, agent hooks and exclusions."""
+    """Return the paths that answer a GET request without ids, except settings, agent hooks and exclusions."""
     others = ("/settings/", "/jobs/", "/links/", "/agent-hooks", "/exclusions")
     return [path for path, item in document["paths"].items() if "get" in item and not path.startswith(others)]
 

@@ -41,7 +41,7 @@ def test_a_share_has_one_decimal_and_is_0_or_100_only_if_exact(value, expected):
     [(None, "–"), (0.0, "→ unchanged"), (0.4, "↑ <1 % more"), (29.4, "↑ 29 % more"), (12.5, "↑ 13 % more"),
      (-99.9, "↓ 99 % fewer"), (-100.0, "↓ 100 % fewer"), (float("inf"), "★ none before")],
 )  # fmt: skip
-def test_a_change_is_in_whole_percents(value, expected):
+def test_a_change_is_shown_as_a_whole_percentage(value, expected):
     assert change(value) == expected
 
 
@@ -68,5 +68,5 @@ def test_a_size_never_rounds_to_a_thousand_of_its_unit(value, expected):
         ("on 2026-02-30 at 2026-03-14.example.com/2026-03-14", "on 2026-02-30 at 2026-03-14.example.com/2026-03-14"),
     ],
 )
-def test_days_in_text_are_formatted_except_in_names(text, expected):
+def test_dates_in_text_are_formatted_except_in_names(text, expected):
     assert with_days(text) == expected

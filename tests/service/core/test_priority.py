@@ -35,7 +35,7 @@ def test_query_threads_and_engine_threads_have_low_priority(lake):
         assert {niceness(thread) for thread in started | (threads() - before)} == {niceness() + NICENESS}
 
 
-def test_an_error_on_opening_an_engine_reaches_the_caller(lake):
+def test_an_error_while_opening_an_engine_reaches_the_caller(lake):
     with closing(Workers()) as workers, pytest.raises(ZeroDivisionError):
         workers.open_engine(lambda: 1 // 0)
 

@@ -55,7 +55,7 @@ def found(mean_of, days, seed, **more):
 @pytest.mark.parametrize(
     "variation", [{}, {"clump": 5}, {"clump": 20}, {"spread": 3}], ids=["independent", "clumps", "large", "restless"]
 )
-def test_few_lists_name_a_change_in_steady_visits(days, variation):
+def test_changes_are_rarely_listed_for_steady_visits(days, variation):
     lists = [[one for one in found(steady, days, seed, **variation) if one.kind != "new"] for seed in range(LISTS)]
     assert sum(map(bool, lists)) <= 1.5 * WRONG * LISTS  # if 15 of 150 are expected, chance gives 22 once in 25 runs
     assert sum(map(len, lists)) <= 0.01 * 30 * LISTS

@@ -148,7 +148,7 @@ def test_the_row_limits_of_comparisons_match_their_sql():
     assert Comparison(now, before).spans == "14 Mar against 13 Mar"  # a day is named once
 
 
-def test_rows_possibly_truncated_before_are_not_called_new():
+def test_rows_that_may_have_been_cut_before_are_not_called_new():
     paths = [{"path": f"/{number}", "visits": 5} for number in range(100)]
     (row,) = PATHS.compared([{"path": "/new", "visits": 5}], paths)
     assert (row["before"], row["change"]) == (None, None)

@@ -23,7 +23,7 @@ WITH, WITHOUT = BITS["language_sent"], BITS["https"]
 GAINED = "logs have request headers from here on, so more bots are recognized"
 LOST = "logs lack request headers from here on, so fewer bots are recognized"
 ALL = "?start_date=2026-03-01&end_date=2026-03-15"
-LACKS = "request headers, so fewer bots are recognized on such days, and counts of people differ."
+LACKS = "request headers, so fewer bots are recognized on these days, and more are counted as people."
 
 
 def days_of(*days, signals):

@@ -80,7 +80,7 @@ def test_link_search_ignores_case_in_all_fields_of_a_link(browser, search):
     assert page.one("input", name="search")["value"] == search
 
 
-def test_unvisited_links_can_be_listed_and_counted_alone(browser):
+def test_unvisited_links_can_be_listed_and_counted_separately(browser):
     page = browser.read("links?visits=none")
     visited = {row["short_code"] for row in VISITS}
     rows = followed(browser, page)
@@ -132,7 +132,7 @@ def test_the_form_keeps_filters_and_order(browser):
 
 def test_a_target_with_several_short_codes_has_a_note(browser):
     page = browser.read("links?target_url=https://SHOP.example/Item-1")
-    assert "3 short codes lead to this target; these are the visits to code-5, the newest." in page.text
+    assert "3 short codes lead to this target; this page counts visits to the newest, code-5." in page.text
     assert [row["short_code"] for row in shown(page)] == ["code-5"]
     assert "short codes lead" not in browser.read("links?target_url=https://shop.example/Item-83").text
 

@@ -391,7 +391,7 @@ def test_the_page_of_an_agent_has_its_paths_and_links(lake, acme):
         assert f"traffic query paths --org acme --agent {shlex.quote(agent)}" in page.text
 
 
-def test_paths_from_too_many_visits_are_refused(browser, monkeypatch):
+def test_a_list_of_paths_over_too_many_visits_is_refused(browser, monkeypatch):
     monkeypatch.setattr(content, "MAX_PATH_VISITS", 100)
     for path in ("paths?range=90d", "agents/GPTBot?range=90d", "export/paths.csv?range=90d"):
         told = browser.get(path)
@@ -447,7 +447,7 @@ def test_the_operators_table_counts_visits_by_proof_of_identity(lake, acme):
 
 
 @pytest.mark.parametrize(("days", "told"), [("2026-03-14", "0.5"), ("2026-03-13", "")])
-def test_people_per_answer_are_counted_only_on_covered_days(lake, acme, tmp_path, days, told):
+def test_people_per_answer_are_shown_only_for_covered_periods(lake, acme, tmp_path, days, told):
     kinds = [("ai_assistant", "assistant_fetch")] * 2 + [("ai_referral", "referral")]
     agents = {"agent": "ChatGPT-User", "operator": "OpenAI", "ai_source": "ChatGPT"}
     land(lake, "acme", [visit(**READ | agents | {"bot_category": kind, "agent_kind": of}) for kind, of in kinds])
@@ -727,7 +727,7 @@ def test_a_step_back_is_one_period(browser):
     assert page.one("a", rel="prev")["href"] == "/app/?start_date=2026-02-19&end_date=2026-02-28"
 
 
-def test_a_step_forward_ends_today_at_the_latest(browser):
+def test_a_step_forward_ends_no_later_than_today(browser):
     page = browser.read("?start_date=2026-03-01&end_date=2026-03-10")
     assert page.one("a", rel="next")["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-15"
 
@@ -736,7 +736,7 @@ def test_no_step_leads_past_today(browser):
     assert browser.read("?range=7d").all("a", rel="next") == []
 
 
-def test_a_step_to_a_preset_names_it_in_its_address(browser):
+def test_a_step_to_a_preset_names_the_preset_in_its_address(browser):
     page = browser.read("?start_date=2026-03-02&end_date=2026-03-08")
     assert page.one("a", rel="next")["href"] == "/app/?range=7d"
 
@@ -997,7 +997,7 @@ def test_a_csv_file_has_one_part_of_a_composite_answer(browser, api):
 
 
 @pytest.mark.parametrize(("name", "status"), [("weekly-trend", 400), ("nothing", 404)])
-def test_a_csv_file_without_a_table_is_refused(browser, name, status):
+def test_a_csv_file_of_an_answer_without_a_table_is_refused(browser, name, status):
     assert browser.get(f"export/{name}.csv").status_code == status
 
 

@@ -209,7 +209,7 @@ def test_a_session_over_tls_has_a_secure_cookie(browsers, version):
     assert browsers.cookie().startswith("__Host-")
 
 
-def test_a_form_has_the_same_origin_on_any_port(plain):
+def test_a_form_counts_as_same_origin_on_any_port(plain):
     assert plain.sign_in("1.1") == 303
     assert "Secure" not in plain.cookie()
     assert plain.ask("/app/sign-in", "--data", "key=x", "-H", "Origin: http://evil.example") == 403

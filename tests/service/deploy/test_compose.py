@@ -1,6 +1,6 @@
 """The services in compose.yaml, started by their commands but without containers: Caddy's log becomes visits.
 
-The paths, names and ports in the containers are replaced by those of the test; nothing else is changed.
+Paths, names and ports are the test's instead of the containers'; nothing else is changed.
 """
 
 import re

@@ -35,7 +35,7 @@ def instructions():
 
 
 def ignored(path):
-    """Whether a path in the repository is excluded from the build."""
+    """Return whether a path in the repository is excluded from the build."""
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     return any(PurePath(path).match(line) for line in lines if not line.startswith("#"))
 

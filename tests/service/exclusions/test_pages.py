@@ -96,7 +96,7 @@ def test_the_heading_counts_the_shown_and_all_requests(lake, acme):
     assert headings == ["The latest 20 of 21 requests", "The latest requests"]
 
 
-def test_own_visits_are_reported_first_out_of_all_requests(lake, acme):
+def test_own_visits_are_listed_first_with_the_total_of_requests(lake, acme):
     store(lake, {}, OWN, {})
     section = acme.read(PAGE).one("section", id="not-counted")
     assert section.all("p")[1].text == "Your own visits: 1 of 3 requests."

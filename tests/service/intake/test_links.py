@@ -105,7 +105,7 @@ def test_links_added_concurrently_are_all_stored(lake):
     assert len(links_of(lake, "acme")) == 12
 
 
-def test_edits_are_applied_in_order_and_return_before_and_after(imported, lake):
+def test_edits_are_applied_in_order_and_return_old_and_new_links(imported, lake):
     imported(FIRST)
     a = next(link for link in links_of(lake, "acme") if link.short_code == "a")
     new, same = (new_link(code, "", url, LATER) for code, url in (("new", "https://n.example"), ("a", a.target_url)))

@@ -149,7 +149,7 @@ def test_an_approved_job_gets_new_evidence_on_its_paths(jobs, find):
     assert {row["path"]: row["agent_fetches"] for row in rows} == {"/old/a": 61, "/old/b": 61}
 
 
-def test_an_approved_job_names_all_paths_if_only_one_is_found(jobs, find):
+def test_an_approved_job_counts_all_paths_if_only_one_is_found(jobs, find):
     find("/old/a", "/old/b")
     job = act(jobs, "approve_fix")
     find("/old/b", now=NOW + DAY)
@@ -188,7 +188,7 @@ def test_a_resolved_cause_returns_after_a_week(jobs, find, paths):
     assert paths("new") == [["/old/a", "/old/b"]]
 
 
-def test_another_path_with_a_resolved_cause_is_another_job(jobs, find, paths):
+def test_a_new_path_with_a_resolved_cause_gets_a_new_job(jobs, find, paths):
     find("/old/a")
     act(jobs, "approve_fix")
     act(jobs, "resolve")
@@ -280,7 +280,7 @@ def test_the_outcome_is_measured_for_the_redirected_path(jobs, approved):
     assert shipped.subjects == [{"domain": "go.example.com", "path": "/old/b"}]
 
 
-def test_a_subject_number_beyond_those_of_the_job_is_rejected(jobs, approved):
+def test_a_subject_number_that_the_job_lacks_is_rejected(jobs, approved):
     with pytest.raises(BadInput, match="subject is 3; the job has 2"):
         attach(jobs, approved, redirect_to=TARGET, subject=3)
 
@@ -293,7 +293,7 @@ def test_a_rule_for_a_path_outside_the_job_is_rejected(jobs, approved):
 
 @pytest.fixture
 def mixed(jobs):
-    """Create or refresh a job about two paths, found in this order: the path of the link "gone" and another one."""
+    """Create or refresh a job about two paths, found in this order: the path of the link "gone" and another path."""
 
     def mixed(first="/old/a", second="/old/b", now=NOW):
         codes = {"/old/a": None, "/old/b": "gone"}
@@ -313,7 +313,7 @@ def test_an_erased_path_is_removed_from_its_jobs_subjects(jobs, mixed, only):
     assert [one.get("path") for one in only().subjects] == ["/old/a", None]
 
 
-def test_an_erasure_finds_a_rows_path_in_any_order(jobs, mixed, only):
+def test_an_erasure_finds_a_rows_path_whatever_the_order_of_rows(jobs, mixed, only):
     mixed()
     act(jobs, "approve_fix")
     mixed("/old/b", "/old/a", now=NOW + DAY)

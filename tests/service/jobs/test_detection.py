@@ -58,7 +58,7 @@ def shipped(jobs, only):
     return job_id
 
 
-def test_a_damaged_file_does_not_repeat_a_detection_run(detection, shipped, ran, lake, only, caplog):
+def test_a_damaged_file_does_not_make_a_detection_run_repeat(detection, shipped, ran, lake, only, caplog):
     (file,) = files_of(lake)
     (lake.root / file.path).write_bytes(b"damaged")
     while detection.run_next():
@@ -156,7 +156,7 @@ def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only, daily,
     assert (ran()[0], only().type) == (NOW.date(), "server_errors")
 
 
-def test_the_daily_run_waits_three_hours_after_the_last_day(lake, daily, clock, ran):
+def test_the_daily_run_waits_three_hours_after_a_day_is_judged(lake, daily, clock, ran):
     failing(lake, 1, 2)
     assert not daily.run_next()
     clock.now += timedelta(hours=2)

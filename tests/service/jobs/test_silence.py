@@ -57,7 +57,7 @@ def rows(moments, source="follow"):
         ([], False),
     ],
 )  # fmt: skip
-def test_six_hours_are_silent_after_four_weeks_with_visits(moments, is_silent):
+def test_six_hours_without_visits_after_four_weeks_are_a_silence(moments, is_silent):
     assert bool(silences(rows(moments), "UTC", MONDAY)) is is_silent
 
 
@@ -102,7 +102,7 @@ def test_a_silent_source_is_one_job_that_new_visits_resolve(lake, jobs, only):
     assert ([one.status for one in jobs.of("acme")], open_silences(jobs)) == (["dismissed", "resolved"], {})
 
 
-def test_reports_not_yet_in_files_are_not_silence(lake, jobs):
+def test_a_source_with_pending_reports_is_not_silent(lake, jobs):
     reported(lake, *usual(NOW - 7 * HOUR))
     enqueue(lake.manifest, [("acme", packed([visit(visited_at=NOW.replace(tzinfo=None))]))], NOW)
     update_silences(lake, jobs, NOW)

@@ -148,7 +148,7 @@ class Course:
 
 
 @examples("what", "steps")
-def test_steps_lead_a_job_through_its_states(jobs, only, events, what, steps):
+def test_a_job_has_the_expected_status_after_each_step(jobs, only, events, what, steps):
     course = Course(jobs, only, events)
     for step in steps:
         name, *words = step.split()

@@ -120,7 +120,7 @@ def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
             pass
 
 
-def test_a_report_is_sent_once_a_week_by_any_server(weekly):
+def test_several_servers_together_send_one_report_a_week(weekly):
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
         servers = [weekly(port), weekly(port)]

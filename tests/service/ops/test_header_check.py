@@ -1,4 +1,4 @@
-"""What `traffic doctor` says about the request headers in a lake's newest logs."""
+"""`traffic doctor` reports on the request headers in a lake's newest logs."""
 
 from datetime import datetime
 

@@ -82,7 +82,7 @@ def chores(made):
 
 
 def working(lake, control, clock, until, meanwhile=lambda: None, detection=None):
-    """Run the tasks until a condition holds, then end them."""
+    """Run the tasks until a condition is true, then end them."""
 
     async def work():
         chores = Maintenance(lake, control, clock, detection=detection)

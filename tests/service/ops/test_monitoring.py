@@ -15,7 +15,7 @@ from tests.support.visits import land, visit
 
 
 class Monitored(NamedTuple):
-    """What a server with a monitor port answers, and its metrics after that."""
+    """The responses of a server with a monitor port, and its metrics afterwards."""
 
     health: list[httpx2.Response]
     metrics: httpx2.Response

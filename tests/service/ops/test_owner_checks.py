@@ -1,4 +1,4 @@
-"""What `traffic doctor` finds about rules that set the owner's visits aside."""
+"""`traffic doctor` reports on rules that set the owner's visits aside."""
 
 from datetime import UTC, datetime, timedelta
 

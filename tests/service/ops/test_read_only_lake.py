@@ -193,7 +193,7 @@ def test_a_command_works_or_reports_that_the_lake_is_read_only(read_only, comman
 
 @pytest.fixture(scope="module")
 def writable(read_only, forks, tmp_path_factory):
-    """What each reading command prints on the same lake when it is writable, and the files that it changes there."""
+    """The output of each reading command on the same lake when it is writable, and the files that it changes there."""
     lake, folder, done = read_only[ALL].lake, tmp_path_factory.mktemp("printed"), {}
     with smtp_server(Mailbox()) as port:
         for name, asked in zip(TRIED, read_only[ALL].asked, strict=True):

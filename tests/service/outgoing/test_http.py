@@ -31,7 +31,7 @@ def fetched(url, seconds=60, max_bytes=100, **how):
 
 
 def posted(url, networks=LOOPBACK, seconds=60):
-    """Post a message; return the status of the response, of which only the headers are read, or why there was none."""
+    """Post a message, reading only the headers of the response; return its status, or why there was no response."""
     how = {"seconds": seconds, "max_bytes": 0, "body": BODY, "headers": {"webhook-id": "evt_1"}, "networks": networks}
     try:
         return asyncio.run(request("POST", url, **how)).status
