@@ -109,7 +109,7 @@ def _put(port: int, path: str, key: str, body: bytes) -> None:
 
 
 def _paths(lake: Lake, visits: int) -> Iterator[Figure]:
-    """Measure the page of paths on a new server, and the server's peak memory."""
+    """Measure the time for the paths page on a newly started server, and the server's peak memory."""
     taken, memory = [], []
     for _ in range(RUNS):
         with server(lake.root) as (port, process):

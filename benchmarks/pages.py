@@ -124,7 +124,7 @@ def _served(world: World) -> Iterator[Figure]:
 
 
 def _periods() -> Iterator[str]:
-    """Yield periods of equal length, each a day earlier: none is cached, and the previous period of each has visits."""
+    """Yield periods of equal length, each a day earlier, so none is cached; the period before each has visits, too."""
     for earlier in range(LAST_DAY.toordinal() - WHOLE.start_date.toordinal() - 2 * DAYS):
         end = LAST_DAY - timedelta(earlier)
         yield f"start_date={end - timedelta(DAYS - 1)}&end_date={end}"

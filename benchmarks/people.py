@@ -141,8 +141,8 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 
 
 def headed_ways() -> dict[str, Called]:
-    """Return ways to decide whether a row is a person's where headers are logged: by the other signals, then with one
-    more group of signals each time.
+    """Return ways to decide whether a row with logged headers is a person's. All rows have passed the other signals;
+    each further way adds a group of signals, and the last is the judged day.
     """
     found: dict[str, Called] = {"other signals": lambda _row: True}
     mask = 0
@@ -185,12 +185,12 @@ def main() -> None:
     logged = {view.site for view in read if view.files_logged}
     console.print(_shares("Page views of public logs, all sites", seen))
     console.print(_shares("Sites with files in their logs", [row for row in seen if row.group in logged]))
-    console.print(_shares("Clicks of planted fleets", clicks))
+    console.print(_shares("Clicks by planted fleets", clicks))
     for has_list, networks in ((False, "bundled networks"), (True, "bundled and fetched networks")):
         read_days = list(visitor_days(has_list=has_list))
         days = of_days(read_days)
         without_files = [row for row, one in zip(days, read_days, strict=True) if one.has_pages]
-        halves = {"chosen": "where chosen", "unseen": "on the other half"}
+        halves = {"chosen": "the half on which rules were chosen", "unseen": "the other half"}
         parts = {**{part: (part,) for part in halves}, "both halves": tuple(halves), "later": ("later",)}
         for part, members in parts.items():
             for aside, of_all in (("", days), (", files set aside", without_files)):

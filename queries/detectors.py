@@ -216,7 +216,7 @@ _ALL: Final = (
         type="refused_people", subject=("domain", "path"), cause=_IN_FOLDER, untrusted=(*_PATH_TEXT, *_WHO_TEXT),
         fields=(f.PATH_TEMPLATE, _SHORT_CODE, f.VISITS, f.REFUSED_PEOPLE, f.PERCENTAGE, f.STATUSES, *_DETAILS),
         title="People refused on {where}",
-        summary="From {days}, people who got a page of the site on the same day made {visits} requests; {refused} were "
+        summary="From {days}, {refused} of {visits} requests by people who got a page of the site on the same day were "
         "answered with 403 or 429, or abandoned (499). A firewall, rate limit or missing permission may be the cause.",
         action_id="allow_people", action_label="Find out what refuses people",
         implementation_type="manual", fetches="refused", counts_refusals=True,

@@ -67,7 +67,7 @@ def test_install_commands_name_only_our_dependencies():
     assert {path: strange for path, text in texts().items() if (strange := packages(text) - ours)} == {}
 
 
-def test_requirements_files_named_in_texts_exist():
+def test_requirements_files_named_in_documents_or_code_exist():
     named = {name for text in texts().values() for name in re.findall(r"traffic-requirements[\w-]*\.txt", text)}
     assert [name for name in named if not (ROOT / name).is_file()] == []
 

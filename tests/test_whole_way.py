@@ -142,7 +142,7 @@ def test_probes_in_a_real_log_are_neither_people_nor_links(real, capfdbinary):
     assert {row["referrer_type"] for row in own} == {"internal"}
 
 
-def test_a_real_log_imported_in_two_parts_counts_lines_once(real, tmp_path, capfdbinary):
+def test_the_lines_of_a_log_imported_repeatedly_count_once(real, tmp_path, capfdbinary):
     whole = gzip.decompress(REAL_LOG.read_bytes())
     head = b"".join(whole.splitlines(keepends=True)[:6_000])
     (tmp_path / "head.log").write_bytes(head)

@@ -71,7 +71,7 @@ def lower_rank(pairs: int) -> int:
     while coverage(pairs, rank + 1) >= _LEVEL:
         rank += 1
     if not rank:
-        raise ValueError(f"{pairs} pairs are too few for an interval of {_LEVEL:.0%}: measure 6 or more.")
+        raise ValueError(f"{pairs} pairs are too few for a {_LEVEL:.0%} confidence interval: measure 6 or more.")
     return rank
 
 

@@ -118,9 +118,9 @@ class Trial:
         }
 
     def compare_programs(self, name: str, program: Callable[[Side], Ran]) -> Iterator[Comparison]:
-        """Compare whole processes by their duration and their processor seconds.
+        """Compare whole processes by their duration and their processor time.
 
-        Processor seconds depend less on the load of the machine, and exclude waiting.
+        Processor time depends less on the load of the machine, and excludes waiting.
         """
 
         def measure(side: Side, _: int) -> dict[str, float]:

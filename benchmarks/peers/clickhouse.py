@@ -78,7 +78,7 @@ class ClickHouse:
 
 
 class Table:
-    """A database with one world's visits or views, as a peer."""
+    """A peer: a database with one world's visits, or with views of them."""
 
     def __init__(self, told: Callable[[str], bytes], database: str, texts: dict[str, str]) -> None:
         self.database = database

@@ -8,9 +8,9 @@ from data.manifest.logs import Batch
 
 
 def initial_format(path: Source, before: Batch | None, options: Options) -> str:
-    """Return the format from the options, or if that is auto, the format used to import the log's beginning.
+    """Return the format from the options or, if that is auto, the format used to import the log's beginning, if any.
 
-    Raises BadInput if the earlier import needed a flag that is missing now, or if it guessed columns, and this import
+    Raises BadInput if the earlier import needed a flag that is missing now, or if it guessed columns and this import
     may not guess.
     """
     log_format = before.log_format if before and options.reader == "auto" else options.reader

@@ -76,7 +76,7 @@ AND whole_bytes >= ?"
 
 
 class Logs:
-    """The log imports."""
+    """The imports of logs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

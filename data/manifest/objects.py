@@ -23,7 +23,7 @@ class Objects:
         self._database = database
 
     def note_beginnings(self, batch: int, prefixes: Mapping[int, str]) -> None:
-        """Record the first digits of the SHA-256 of each prefix of the content that a batch landed.
+        """Record hashes of the beginnings of a batch's content: the first digits of the SHA-256 for each length.
 
         `prefixes` maps the lengths of the prefixes to their SHA-256.
         """

@@ -59,7 +59,7 @@ class Organizations:
     def state(self, organization: str) -> OrganizationState:
         """Return an organization's epoch and zone, and the lake's revision.
 
-        This is called before every answer, on the server's event loop, so it takes only microseconds and does not wait
+        This is called before every answer, on the server's event loop, so it must take only microseconds and not wait
         for other reads. Raises OSError (ESTALE) if the manifest was moved or replaced, since SQLite would keep using
         the old file.
         """

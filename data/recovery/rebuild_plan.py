@@ -49,7 +49,7 @@ class RebuildPlan:
         return [*self.counted, *self.replaced, *self.repeated]
 
     def answer(self, question: Question, is_yes: bool) -> None:
-        """Apply an answer: whether the files count, and whether repeated visits count once or twice."""
+        """Apply the answer to a question: whether its files count, or whether its repeated visits count only once."""
         if is_yes:
             self.repetitions += question.repetitions
         else:

@@ -69,7 +69,7 @@ class Signers:
 
 
 def _hosts(header: str) -> Iterator[str]:
-    """Yield the hosts in a header, in lower case; none if any part of it is malformed."""
+    """Yield the hosts in a header, in lower case; none if its syntax is invalid or it is too long."""
     hosts, start = [], 0
     while start < len(header) <= MAX_LENGTH:
         member = _MEMBER.match(header, start)

@@ -25,8 +25,8 @@ part still needs memory. A day of 15 million visits was merged with 384 MB, but 
 
 @contextmanager
 def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a DuckDB connection that may spill to disk (visits have no IP addresses). DuckDB's errors are raised as
-    LakeDamaged.
+    """Yield a DuckDB connection that may spill to disk, since visits contain no IP addresses. DuckDB's errors are
+    raised as LakeDamaged.
     """
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")

@@ -144,8 +144,8 @@ class FileShare(NamedTuple):
 
 
 def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
-    """Return the share of requests for files on the newest day with visits from `first` to `last`; None if they are set
-    aside or at most a third of the visits.
+    """Return the share of requests for files on the newest day between `first` and `last` that has visits; None if
+    there is no such day, or if these requests are set aside or at most a third of the visits.
 
     A past day is preferred. One day represents all days well enough, and only a file or two must be read.
     """

@@ -171,9 +171,9 @@ class Compactor:
         return count + len(leftovers)
 
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
-        """Merge and judge days together. If that fails, put each day into the queue separately and raise Conflict.
+        """Merge and judge days together. If that fails for several days, queue each day separately and raise Conflict.
 
-        For a single day, hash all files if the engine fails; raises LakeDamaged for a damaged file.
+        If the engine fails for a single day, verify its files first. Raises LakeDamaged for a damaged file.
         """
         try:
             if self._process and len(merges) == 1 and visits_of(merges) > MAX_VISITS_IN_SERVER:
@@ -187,7 +187,7 @@ class Compactor:
         except (duckdb.Error, TrafficError, OSError) as error:
             if len(merges) > 1:
                 self._queue.extend([[merge]] for merge in merges)
-                raise Conflict("These days cannot be merged together; each will be merged alone.") from error
+                raise Conflict("These days cannot be merged together; each will be merged separately.") from error
             if isinstance(error, duckdb.Error):
                 for file in merges[0].files:
                     self._lake.recheck(file)

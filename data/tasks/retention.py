@@ -83,8 +83,8 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> Retentio
             lake.manifest.last_runs.note(_DOUBT, now)
         if now - doubted_at < _DAY:
             raise ClockDoubtful(
-                f"{problem}; nothing is deleted until a run tomorrow finds the same. If the date is right, "
-                f"`traffic retain --days {days} --yes --trust-clock` deletes them now."
+                f"{problem}; nothing is deleted until a run tomorrow finds the same problem. If the date is right, "
+                f"`traffic retain --days {days} --yes --trust-clock` deletes the old days now."
             )
     return apply_retention(lake, days, now)
 

@@ -12,7 +12,7 @@ Describe = Callable[[str], dict[str, str]]
 
 
 def write_out_names(tree: exp.Expr, describe: Describe) -> None:
-    """Write out stars, joins with USING, unions by name and QUALIFY in place. The tree stays in DuckDB's dialect."""
+    """Expand stars, joins with USING, unions by name and QUALIFY in the tree, which stays in DuckDB's dialect."""
     flatten_tuples(tree)
     for select in [*tree.find_all(exp.Select)]:
         _write_out_stars(select, describe)

@@ -140,8 +140,8 @@ def nest(select: exp.Select, names: Sequence[str], computed: exp.Expr, condition
 
 
 def write_out_unnest(node: exp.Select) -> exp.Expr:
-    """Move an unnest inside an expression into a separate query. The only unnest of a query with FROM stays in place if
-    it is a whole column.
+    """Move the unnest of a query without FROM into a subquery. In a query with FROM, an unnest stays in place; it must
+    be the only one and a whole column. Raises Unsupported for other uses.
     """
     explodes = [*node.find_all(exp.Explode)]
     if not explodes or explodes[0].parent_select is not node:

@@ -114,8 +114,8 @@ def parse_organization(text: str) -> str:
 
 
 def parse_engine(text: str) -> str:
-    """Parse the URL of a Spark Connect server, or empty text. A URL may contain a token, so the message does not quote
-    it.
+    """Parse the URL of a Spark Connect server, or empty text. The message of BadInput does not quote the URL, which may
+    contain a token.
     """
     if text and not _ENGINE.fullmatch(text):
         raise BadInput("this is not a Spark Connect URL; write it like sc://host:15002.")

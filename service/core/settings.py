@@ -50,7 +50,9 @@ def _row(
     needs: tuple[str, ...] = (),
     is_secret: bool = False,
 ) -> Value:
-    """Return a field of Settings, which commands can set with `flag`. If set, it requires the settings in `needs`."""
+    """Return a field of Settings. `flag` is its command-line flag, if any; if the field is set, the settings in `needs`
+    are required.
+    """
     metadata = {"parse": parse, "meaning": meaning, "default": default, "flag": flag, "needs": needs}
     return field(default_factory=lambda: parse(default), repr=not is_secret, metadata=metadata)
 

@@ -1,4 +1,4 @@
-"""The page of a share: the overview and the links within its fixed filters, for anyone with its address.
+"""The page of a share, for anyone who has its address: the overview and the top links under the share's fixed filters.
 
 The page needs no session, reads no cookie, rejects every query parameter, and links to no other page.
 """

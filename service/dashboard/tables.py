@@ -70,7 +70,7 @@ class CellLinks:
         self._here = f"{path}{filters.query_string()}"
 
     def of(self, field: str, row: Row) -> str:
-        """Return the address for a field of LINKED_FIELDS; "" without a value to filter by, or for the current page."""
+        """Return the address that a field of LINKED_FIELDS links to; "" if there is none or it is this page."""
         name = LINKED_FIELDS[field]
         value = str(row.get(name, row[field]) or "")
         is_unlinked = value in {"", REST, _ANY_DOMAIN, OWN_SITE} or (value == "unknown" and name not in _LINK_UNKNOWN)

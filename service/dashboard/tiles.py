@@ -99,7 +99,9 @@ def unidentified_in_words(figures: Figures) -> str:
     """Return a sentence with the number of visits by people that have no address; "" if there are none."""
     count = figures["unidentified_people_visits"]
     have = "has" if count == 1 else "have"
-    words = f"{plural(count, 'visit')} by people {have} no address, so Visitors does not count the people who made {{}}."
+    words = (
+        f"{plural(count, 'visit')} by people {have} no address, so Visitors does not count the people who made {{}}."
+    )
     return words.format("it" if count == 1 else "them") if count else ""
 
 

@@ -29,7 +29,7 @@ class NewExclusion(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             max_length=choices.MAX_VALUE_LENGTH,
-            description="an address or a network; a case-insensitive pattern (RE2) of user agents; or a path, "
+            description="an address or a network; a case-insensitive pattern (RE2) for user agents; or a path, "
             "including everything below it",
         ),
     ]
@@ -46,7 +46,7 @@ class ExclusionRule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FilesChoice(Struct, frozen=True, forbid_unknown_fields=True):
-    """The choice whether answers count files: images, stylesheets, scripts and fonts."""
+    """The choice of whether answers count files: images, stylesheets, scripts and fonts."""
 
     files: Literal["aside", "counted"]
 
@@ -80,7 +80,7 @@ async def add(lake: Lake, call: Call) -> Response:
 
 
 @OPERATIONS.handles(
-    Operation("GET /exclusions/files", "get-files", "The choice whether answers count files.", {"200": FilesChoice})
+    Operation("GET /exclusions/files", "get-files", "The choice of whether answers count files.", {"200": FilesChoice})
 )  # fmt: skip
 async def read_files(lake: Lake, call: Call) -> FilesChoice:
     is_aside = await asyncio.to_thread(lake.manifest.exclusions.are_files_aside, call.organization)

@@ -23,7 +23,7 @@ from service.core.commands.printing import inform, progress_bar
 app = typer.Typer(help="Leave your own visits out of answers.", rich_markup_mode=None)
 
 AddressArgument = Annotated[str, typer.Argument(help="an address or a network, such as 203.0.113.0/24")]
-AgentOption = Annotated[str, typer.Option(help="a case-insensitive pattern (RE2) of user agents")]
+AgentOption = Annotated[str, typer.Option(help="a case-insensitive pattern (RE2) for user agents")]
 PathOption = Annotated[str, typer.Option(help="a path, including everything below it, such as /admin")]
 _DONE: Final = {"aside": "set aside", "counted": "counted"}
 

@@ -1,5 +1,5 @@
-"""Leaves files out of answers or counts them: previews the changes, marks stored visits before files are left out, and
-switches, which begins a new epoch.
+"""Makes answers count requests for files or leave them out: previews the change, marks stored visits before these
+requests are left out, and switches to a new epoch.
 """
 
 from typing import NamedTuple

@@ -58,7 +58,9 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     events: HookEvents
     active: HookActive
     created_at: Time
-    created_by: Annotated[str | None, Meta(description="key id, session, or `sub` of the caller; null if unknown")]
+    created_by: Annotated[
+        str | None, Meta(description="`sub` of the caller, or id of the key or session; null if unknown")
+    ]
     secret_last4: Annotated[str, Meta(description="the last four characters of the secret")]
     secret_rotated_at: Time | None
     previous_secret_until: Annotated[

@@ -176,7 +176,7 @@ class Toolbox:
             raise ToolFailed(str(error)) from error
 
     def _in_thread(self, text: Callable[[Mapping[str, str], int], str]) -> Callable[..., Awaitable[str]]:
-        """Return a tool's call that runs `text` in a thread."""
+        """Return a function for `Tool.call` that runs `text` in a thread."""
         return lambda arguments, tokens: self._sources.in_thread(lambda: text(arguments, tokens))
 
     async def _query(self, arguments: Mapping[str, str], tokens: int) -> str:

@@ -46,7 +46,7 @@ class Mailer:
         except asyncio.CancelledError:
             raise self._failed("did not finish before this program ended") from None
         except errors.SMTPAuthenticationError as error:
-            raise self._failed(f"refused the user or the password ({error.code})") from None
+            raise self._failed(f"rejected the user name or password ({error.code})") from None
         except errors.SMTPResponseException as error:
             raise self._failed(f"answered {_reply(error)}") from error
         except TimeoutError as error:

@@ -94,8 +94,9 @@ def cost(found: Sequence[Crawled], chosen: Sequence[str]) -> Cost:
     """
     for name in chosen:
         if all(name not in {one.key, one.operator} for one in found):
-            known = ", ".join(one.key for one in found) or "none: no AI agent was seen"
-            raise BadInput(f"{name!r} was not seen on these days; choose from: {known}.")
+            known = ", ".join(one.key for one in found)
+            remedy = f"choose from: {known}" if known else "nor was any other AI agent"
+            raise BadInput(f"{name!r} was not seen on these days; {remedy}.")
     blocked = tuple(one for one in found if {one.key, one.operator} & {*chosen})
     people = {one.operator: one.ai_referrals for one in blocked}
     fetches, size = sum(one.agent_fetches for one in blocked), sum(one.bytes_sent for one in blocked)

@@ -69,7 +69,7 @@ class _MainServer(_Server):
         self._limits = limits
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start sweeping over the connections, then start the server."""
+        """Start the sweep that closes overdue connections, then start the server."""
         self._sweep = asyncio.create_task(self._limits.sweep(self.server_state.connections))
         await super().startup(sockets)
 

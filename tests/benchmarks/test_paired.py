@@ -33,7 +33,7 @@ def test_the_coverage_is_the_binomial_probability():
 
 
 def test_fewer_than_six_pairs_have_no_interval():
-    with pytest.raises(ValueError, match="5 pairs are too few for an interval of 95%: measure 6 or more"):
+    with pytest.raises(ValueError, match="5 pairs are too few for a 95% confidence interval: measure 6 or more"):
         lower_rank(5)
 
 

@@ -80,7 +80,7 @@ def test_a_query_after_a_cancelled_query_is_answered(lake, by):
     assert max(took) < 5
 
 
-def test_a_cancelled_query_is_interrupted_until_it_has_ended():
+def test_a_cancelled_query_is_interrupted_until_it_ends():
     class Deaf:
         heard = 0
 

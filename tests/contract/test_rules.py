@@ -123,7 +123,7 @@ def test_a_malformed_date_is_rejected_by_name(refusal, name):
         assert "2026-11-20" in body["message"]
 
 
-def test_an_unknown_range_is_rejected_with_the_allowed_ranges(refusal):
+def test_the_error_for_an_unknown_range_lists_the_ranges(refusal):
     for word in ("1d", "7D", "30", "365d", "7d,30d", "week"):
         body = refusal(range=word)
         assert "range" in body["error"], word

@@ -184,14 +184,14 @@ def test_a_signature_names_the_agent_of_a_reported_visit(asked, shared_lake):
 # Rejections
 
 NOT_JSON = {
-    "error": "The body is not a JSON array.",
+    "error": "The body is not a valid JSON array.",
     "message": "Send an array of objects, or one object on each line.",
 }
 ENCODED = {"error": "Content-Encoding is not supported.", "message": "Send it without Content-Encoding."}
 VIEWER = {"error": "Viewers cannot write.", "message": "Use an API key, or an identity token with another role."}
 VIEWERS = ("", "viewer", "Viewer")
 """Roles that may only read."""
-TOO_MANY = {"error": "The body holds more than 10,000 visits.", "message": "Send it in several requests."}
+TOO_MANY = {"error": "The body contains more than 10,000 visits.", "message": "Send it in several requests."}
 TOO_LARGE = {"error": "The body is larger than 4 MiB.", "message": "Send it in several requests."}
 
 

@@ -92,7 +92,7 @@ FAILURES = {
     "service.mcp.sources.Warehouse": (QueryFailed("the engine does not start."), "the engine does not start."),
     "queries.locked_engine.Watchdog": (RuntimeError("can't start new thread"), "the system allows no more threads; "),
     "service.mcp.sources.ControlDatabase": (OSError(28, "No space left"), "No space left."),
-    "service.mcp.sources.LinkIndex": (sqlite3.OperationalError("disk I/O error"), "the lake's database cannot be "),
+    "service.mcp.sources.LinkIndex": (sqlite3.OperationalError("disk I/O error"), "a database of the lake cannot be "),
     "queries.locked_engine.duckdb.connect": (duckdb.IOException("no\nroom"), "the query engine cannot start: "),
     "service.mcp.tools.Toolbox": (MemoryError(), "there is not enough memory."),
 }

@@ -145,7 +145,9 @@ def _print(answer: "Result", title: str, width: int | None) -> None:
             table.add_row(*(column.cells[number] for column in columns))
         terminal.print(table)
     if left_out:
-        messages().print(f"Omitted to fit the terminal: {', '.join(left_out)} (--wide shows all, --columns selects).")
+        messages().print(
+            f"Omitted to fit the terminal: {', '.join(left_out)} (--wide shows all; choose columns with --columns)."
+        )
     if width is not None and title:
         terminal.print()
 

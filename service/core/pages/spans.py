@@ -98,8 +98,8 @@ class ChartDays:
 
 
 def day_labels(days: Sequence[str]) -> list[Label]:
-    """Return labels for every day, every second day, Mondays, or firsts of a month: the first choice with at most nine
-    labels, or else firsts of a month.
+    """Return labels for every day, every second day, every Monday, or the first day of each month: the first of these
+    choices with at most nine labels, or else the last.
     """
     dates = [date.fromisoformat(day) for day in days]
     choices = (

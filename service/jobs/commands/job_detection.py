@@ -62,7 +62,7 @@ def detect(
     rows = [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs]
     print_answer(rows, "table")
     if any(run.error for run in runs):
-        raise TrafficError("some detectors did not run; their jobs are unchanged.")
+        raise TrafficError("some detectors failed; their jobs are unchanged.")
 
 
 def _explanation(

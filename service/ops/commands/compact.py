@@ -44,6 +44,6 @@ def compact(
     swept = compactor.sweep()
     inform(
         f"Merged {plural(done.files_before, 'file')} with {plural(done.visits, 'visit')} into {done.files_after:,}, "
-        f"in {plural(done.partitions, 'day')}, {done.judged:,} now judged; "
+        f"for {plural(done.partitions, 'day')} ({done.judged:,} judged); "
         f"built rollups for {plural(months, 'month')}; deleted {plural(swept, 'obsolete file')}."
     )

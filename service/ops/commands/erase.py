@@ -105,7 +105,7 @@ def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
         if lake.manifest.shrink():
             return
         if not second:
-            inform("The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup.")
+            inform("The files are deleted; waiting for a process that is reading manifest.sqlite, such as a backup.")
         time.sleep(1)
     raise FilesInUse(
         "the files are deleted, but a process is still reading manifest.sqlite, whose log may still contain erased "

@@ -83,7 +83,7 @@ SCHEMES = {"scheme": ["own"], "forwarded_proto": ["told"]}
         (f"10.0.0.1, {CLIENT}", "", "own"),
     ],
 )
-def test_behind_a_proxy_the_scheme_it_reports_counts(clients, peer, forwarded, scheme):
+def test_behind_a_proxy_the_reported_scheme_is_used(clients, peer, forwarded, scheme):
     request = {"ip": [peer], "forwarded": [forwarded], "protocol": ["HTTP/2"], **SCHEMES}
     found = clients.resolve(pa.table(request))
     assert found["scheme"].to_pylist() == [scheme]

@@ -39,7 +39,7 @@ def agents(lake):
     return {row["path"]: row["agent"] for row in rows_of(lake)}
 
 
-def test_an_import_uses_own_agents(lake, tmp_path):
+def test_an_import_uses_the_lakes_own_agents(lake, tmp_path):
     write_table(lake)
     (tmp_path / "a.log").write_text(line())
     Importer(lake).run(tmp_path / "a.log", OPTIONS)

@@ -227,7 +227,7 @@ def test_a_docker_log_is_read_the_same_in_blocks_and_in_steps(logs, monkeypatch,
     )
 
 
-def test_a_followed_line_waits_for_its_last_part(tmp_path):
+def test_a_split_line_in_a_followed_log_is_read_when_complete(tmp_path):
     first, *rest = split(long_line("/a", 20_000))
     path = tmp_path / "container-json.log"
     path.write_text(in_docker("whole\n") + first, "utf-8")

@@ -114,7 +114,7 @@ def test_visits_from_many_senders_land_sorted_in_one_file(lake):
 
 
 @pytest.mark.parametrize(("most", "files"), [(1, 7), (2, 4), (3, 3), (6, 2), (7, 1), (100, 1)])
-def test_many_visits_are_moved_in_parts_oldest_first(lake, monkeypatch, most, files):
+def test_many_visits_are_moved_in_parts(lake, monkeypatch, most, files):
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", most)
     for number in range(7):
         keep(lake, f"/{number}")

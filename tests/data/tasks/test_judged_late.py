@@ -35,7 +35,7 @@ BARE = {
 
 
 @pytest.mark.parametrize(("visits", "is_bare"), BARE.values(), ids=BARE)
-def test_a_late_browser_that_loads_no_files_is_bare(lake, visits, is_bare):
+def test_whether_a_late_browser_is_bare_depends_on_its_requests(lake, visits, is_bare):
     assert ("superseded_bare" in judged(lake, visits)[1]) is is_bare
 
 

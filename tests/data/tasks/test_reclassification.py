@@ -480,7 +480,7 @@ def test_a_log_is_not_imported_again_after_a_reclassification(lake, load, under)
     assert told == [("/a", "human"), ("/b", "ai_training"), ("/other", "human")]
 
 
-def test_a_dry_run_reports_the_same_and_changes_no_file(lake, load, under):
+def test_a_dry_run_reports_the_same_changes_but_makes_none(lake, load, under):
     load(line() + line(agent=NEWTHING) + line(day=18, referrer="https://ask.example/") + line("/secret")[:-1])
     load(line(agent=NEWTHING), "other")
     before = bytes_on_disk(lake)

@@ -368,7 +368,7 @@ WRONG_CLAIMS = [
 ]  # fmt: skip
 
 
-def test_an_id_token_with_a_wrong_claim_is_rejected(at, provider):
+def test_an_invalid_id_token_is_rejected(at, provider):
     with at() as browser:
         for changes in WRONG_CLAIMS:
             provider.answer = lambda changes=changes: {"id_token": provider.token(**changes)}

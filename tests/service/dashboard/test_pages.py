@@ -997,7 +997,7 @@ def test_a_csv_file_has_one_part_of_a_composite_answer(browser, api):
 
 
 @pytest.mark.parametrize(("name", "status"), [("weekly-trend", 400), ("nothing", 404)])
-def test_a_csv_file_of_an_answer_without_a_table_is_refused(browser, name, status):
+def test_a_csv_file_of_an_unknown_or_divided_answer_is_refused(browser, name, status):
     assert browser.get(f"export/{name}.csv").status_code == status
 
 

@@ -186,7 +186,7 @@ def test_exported_links_can_be_imported_unchanged(imported, lake):
     assert imported(listed.stdout_bytes) == before
 
 
-def test_an_edit_keeps_at_most_two_copies_of_the_links(lake):
+def test_an_edit_has_at_most_two_copies_of_the_links_in_memory(lake):
     many = [Link(f"code{number}", "", f"https://example.com/target/{number}", NAIVE) for number in range(100_000)]
     change_links(lake, "acme", many, NOW)
     usual = pa.default_memory_pool()

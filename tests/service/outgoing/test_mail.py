@@ -79,7 +79,7 @@ def test_a_password_is_sent_only_over_tls(authority, tls):
     options = {"tls": context} if tls else {"tls_context": context, "require_starttls": True}
     with smtp_server(mailbox, **options) as port:
         assert sent(port, "localhost", tls, **USER) == []
-        with pytest.raises(MailFailed, match="refused the user or the password") as failed:
+        with pytest.raises(MailFailed, match="rejected the user name or password") as failed:
             sent(port, "localhost", tls, user="u", password="wrong-one")
     assert "wrong-one" not in str(failed.value)
     assert len(mailbox.mails) == 1
