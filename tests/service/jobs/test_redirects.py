@@ -97,7 +97,7 @@ def test_a_rejected_redirect_writes_nothing(jobs, lake, approve):
         (Draft("patch", redirect_to="https://go.example.com/gone"), "the path itself"),
         (Draft("patch", redirect_to="ftp://example.com/"), "http"),
         (Draft("manual", redirect_to=TARGET), "patch"),
-        (Draft("patch", url=TARGET, redirect_to=TARGET), "whole"),
+        (Draft("patch", url=TARGET, redirect_to=TARGET), "replaces"),
     ]:
         with pytest.raises(BadInput, match=problem):
             jobs.attach("acme", job_id, draft, ANNA, NOW)
