@@ -86,7 +86,7 @@ def test_the_server_prints_its_cluster_and_source_at_startup(sample, tmp_path, i
         process.terminate()
         process.stderr.read()
     read = f"the copy at {there}" if is_published else sample.root
-    assert told == f"Queries that read 50,000,000 visits or more run at sc://127.0.0.1:1 on {read}.\n"
+    assert told == f"Queries that read 50,000,000 visits or more run at sc://127.0.0.1:1, and use {read}.\n"
 
 
 def test_ctrl_c_interrupts_a_query_on_the_cluster(sample, spark):
