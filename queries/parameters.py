@@ -131,7 +131,7 @@ _ROWS: Final = (
     ),
     Parameter(
         "traffic_type", "filter",
-        f"only this category or group (bot-traffic, paths, statuses); in any case: {', '.join(TRAFFIC_TYPES)}",
+        f"only this category or group (bot-traffic, paths, statuses); case-insensitive: {', '.join(TRAFFIC_TYPES)}",
         "Traffic type", partial(_one_of, "traffic_type", TRAFFIC_TYPES),
     ),
     Parameter(

@@ -48,7 +48,7 @@ def parse_target(text: str) -> str:
     prefix = (match["prefix"] or "").rstrip("/")
     if prefix and is_odd(prefix):
         raise BadInput(
-            f"{text!r} is not a target: a prefix must not contain empty parts, `.`, `..` or control characters; "
+            f"{text!r} is not a target: no part of a prefix may be empty, `.` or `..`, or have control characters; "
             "write a folder or a bucket like s3://bucket/prefix."
         )
     return f"s3://{match['bucket']}/{prefix}".rstrip("/")

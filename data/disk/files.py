@@ -187,7 +187,7 @@ def sync(path: Path) -> None:
 
 
 def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """Return the type of the network file system that contains a folder; None for a local disk or unknown."""
+    """Return the type of the network file system that contains a folder; None for a local or unknown file system."""
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -189,7 +189,7 @@ class DropFollower:
             self._has_warned_of_old = True
             self._notify(
                 f"{source} has visits on {summary.first_day}, more than 48 hours ago. They count, but a visitor "
-                "counts twice if other visits of the same day were imported more than 48 hours ago."
+                "counts twice if their other visits of the same day were imported more than 48 hours ago."
             )
         if summary.batch:
             self.totals.repeated += 1

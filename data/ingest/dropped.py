@@ -32,8 +32,8 @@ class DroppedObject(NamedTuple):
 
 
 def open_drop(name: str) -> "Drop":
-    """Open a folder or s3://bucket/prefix. Raises BadInput if the name is invalid, if the folder does not exist, or for
-    a bucket if the extra `publish` is not installed.
+    """Open a folder or s3://bucket/prefix. Raises BadInput if the name is invalid, if the folder does not exist, or,
+    for a bucket, if the extra `publish` is not installed.
     """
     return BucketDrop(parse_target(name)) if "://" in name else FolderDrop(Path(name))
 

@@ -224,7 +224,7 @@ class Follower:
         # A beginning without visits is not registered, since other logs may begin in the same way.
         is_landing = tail.batch or len(part.visits) or not block.finished
         landed = self._commit(tail, part, batch) if is_landing else None
-        if landed and not tail.batch and block.finished:  # its header and first line identify later copies
+        if landed and not tail.batch and block.finished:  # its beginning identifies later copies
             self._marks.append(first_mark(tail.position, block, tail.log_format))
         tail.accept(block, position, landed)
         self._mark(tail)

@@ -111,8 +111,8 @@ class VisitBuilder:
         """Return the visits of `requests`, which must all have a null `reason`, and the number of visits that each of
         the owner's rules sets aside.
 
-        The visits are a table with the columns of VISITS_OF_DAYS that the log's format has, sorted by day, short code
-        and time. Columns with few distinct strings are dictionary-encoded.
+        The visits are a table with the columns of VISITS_OF_DAYS, except those that the log's format lacks, sorted by
+        day, short code and time. Columns with few distinct strings are dictionary-encoded.
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table(), Counter()

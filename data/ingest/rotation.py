@@ -36,7 +36,7 @@ _PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
 
 
 def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
-    """Return the mark of a log's content up to the first line below its header, since many logs share a header."""
+    """Return the mark of a log's content through the first line below its header, since many logs share a header."""
     end = _PREAMBLE.match(block.text).end()  # type: ignore[union-attr]  # it matches everything
     if log_format.startswith("csv") and not position.offset:
         end = block.text.find(b"\n", end) + 1

@@ -244,7 +244,7 @@ def _csv_rows(path: Path, lines: Iterator[str], known: Sequence[LinkShape]) -> I
                 (name for name in ("short_code", "target_url") if fold_name(name) not in names), "target_url"
             )
             raise BadInput(
-                f"{path}: its first line must name the columns of our CSV ({', '.join(COLUMNS)}) or of "
+                f"{path}: its first line must name the columns of the format csv ({', '.join(COLUMNS)}) or of "
                 f"a service's export; {missing} is missing. For other columns, use --columns short_code=…,target_url=…"
             )
         if len(set(names)) != len(names):

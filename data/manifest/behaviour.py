@@ -33,5 +33,5 @@ class Behaviour:
 
 
 def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
-    """Return the days of files with visits that have not been judged, which always include today's files."""
+    """Return the days of files with visits that have not been judged. Today's files are never judged."""
     return {file.day for file in files if file.visits and not file.behaviour_version}

@@ -268,7 +268,7 @@ class LakePublisher:
         self._cleaned[table.folder] = self._now().date()
 
     def _put(self, table: DeltaLog, file: PublishedFile, source: StoredFile) -> None:
-        """Upload a file. Raises Conflict if it is no longer live; LakeDamaged if it is live but missing or damaged."""
+        """Upload a file. If it is missing or damaged, raises LakeDamaged if it is live, and otherwise Conflict."""
         if self._is_interrupted.is_set():
             raise PublishInterrupted
         try:

@@ -157,8 +157,8 @@ def _literal(pattern: str) -> str:
 
 
 def agent_pattern(token: str, exact: bool = False) -> str:
-    """Return a regular expression (RE2 or PCRE) that finds a token in a user agent in lower case. The token must be a
-    whole word, unless it ends with `/`, a space, `(` or `-`; with `exact`, it must be the whole user agent.
+    """Return a regular expression (RE2 or PCRE) that finds a token in a user agent in lower case. The token must begin
+    a word and, unless it ends with `/`, a space, `(` or `-`, end it; with `exact`, it must be the whole user agent.
     """
     escaped = re2.escape(token.lower())
     if exact:

@@ -73,7 +73,7 @@ def parse_address(text: str) -> Address | None:
 
 def parse_networks(body: bytes, form: str) -> list[Network]:
     """Parse a published list. Raises BadInput if it is malformed, empty or too large, or has a network that is
-    too large or not public.
+    too large or (except in "text", where such a network is ignored) not public.
 
     Formats: "prefixes", JSON as published by Google and most others; "json:<key>", a JSON array of strings under a key;
     "geofeed", RFC 8805; "text", any text that contains networks.

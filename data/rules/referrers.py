@@ -74,7 +74,7 @@ class ReferrerTable:
         return next((self._spammers[name] for name in _parent_names(host) if name in self._spammers), None)
 
     def path_of(self, host: str, referrer_type: str) -> str:
-        """Return a path on which `host` has this type; / if possible or if there is none. Only the host is stored."""
+        """Return a path on which `host` has this type; / if possible or if there is none. Visits store only hosts."""
         at_root = self.find(host, "/")
         if at_root is None or at_root.referrer_type != referrer_type:
             for row in (row for name in _parent_names(host) for row in self._rows.get(name, ())):
@@ -84,7 +84,7 @@ class ReferrerTable:
 
 
 class Campaigns:
-    """Recognizes AI products by the values in campaigns.toml, or by their hosts, in utm_source or `referrer`."""
+    """Recognizes AI products by a value of campaigns.toml or a host in utm_source, or by a host in `referrer`."""
 
     def __init__(self, referrers: ReferrerTable) -> None:
         self._rows = {row.utm_source: row for row in load(Campaign, "campaigns")}

@@ -93,7 +93,7 @@ class BrowserReleases:
             return day and date(day.year + years, 3, 1)
 
     def stale_since(self, user_agent: str) -> date | None:
-        """Return the day halfway to `outdated_since`: most people have a newer version by then. None if unknown."""
+        """Return the day halfway to `outdated_since` (most people have a newer version by then), or None."""
         day, years = self._superseded(user_agent)
         return day + timedelta(days=round(365.25 * years / 2)) if day else None
 

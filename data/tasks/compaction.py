@@ -173,7 +173,8 @@ class Compactor:
     def _merge_intact(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: MergeGroup) -> None:
         """Merge and judge days together. If that fails for several days, queue each day separately and raise Conflict.
 
-        If the engine fails for a single day, verify its files first. Raises LakeDamaged for a damaged file.
+        If the engine fails for a single day, verify its files before raising the error. Raises LakeDamaged for a
+        damaged file.
         """
         try:
             if self._process and len(merges) == 1 and visits_of(merges) > MAX_VISITS_IN_SERVER:

@@ -114,8 +114,8 @@ def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
 def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
     """Return the files to merge on a day that still receives visits, if it has too many files.
 
-    These are the smallest files, up to the first file with at least 1.25 times as many visits as all smaller files
-    together, provided that few enough files remain. A visit is thus rewritten about four times a day.
+    These are the smallest files, before the first file with at least 1.25 times as many visits as they have together,
+    if few enough files remain then; otherwise all files. A visit is thus rewritten about four times a day.
     """
     ascending = sorted((file for file in files if file.unfinished_of is None), key=lambda file: file.visits)
     if len(ascending) <= MAX_OPEN_FILES:

@@ -73,8 +73,8 @@ def apply_retention(
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
     """Expire the visits of old days, unless the clock may be ahead.
 
-    If the clock may be ahead, raises ClockDoubtful, until the same clock shows a time one to two days after the
-    first such run.
+    If the clock may be ahead, raises ClockDoubtful, except in a run that is, by the same clock, one to two days after
+    the first such run.
     """
     if problem := clock_problem(lake, now):
         doubted_at = lake.manifest.last_runs.time_of(_DOUBT)

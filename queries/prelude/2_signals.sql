@@ -1,4 +1,4 @@
--- Bots in disguise: visits that landed as people's, AI referrals too, with a signal that convicts. Reads one session
+-- Bots in disguise: visits that landed as human or as AI referrals and have a signal that convicts. Reads one session
 -- variable, behaviour: whether signals count for the organization. data/signals.py defines which signals convict;
 -- convicting_signals() is the mask of their bits, listed_signals() the mask of all signals.
 

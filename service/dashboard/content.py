@@ -230,7 +230,7 @@ class PageContent:
         return filled_tiles(TILES, figures_of(rows, self._scope), compared, self.filters, has_links=has_links)
 
     def _elsewhere(self, answers: PageAnswers) -> dict[str, str] | None:
-        """Return the text, link label and query string of a hint at days with visits; None if no hint is needed."""
+        """Return the text, link label and query string of a hint about days with visits; None if no hint is needed."""
         if not self.page.is_dashboard or not self.stored:
             return None
         if figures_of(answers[FIGURES, self.selection.with_earlier], self._scope)["total_visits"]:

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, convert
 
 from data import BadInput
 from data.hosts import normalized_host
+from data.text import plural
 from service.jobs.records import Change, Implementation, Job, conflict
 from service.jobs.states import IMPLEMENTATION_TRANSITIONS, IMPLEMENTATION_TYPES, ImplementationType, TooLarge
 from service.jobs.subjects import chosen
@@ -162,7 +163,7 @@ def paths_of(draft: Draft, job: Job) -> list[str]:
     """Return the job's paths that a draft is about. Raises BadInput if the job has no subject with its number."""
     subjects = orjson.loads(job.subjects)
     if draft.subject is not None and draft.subject > len(subjects):
-        raise BadInput(f"subject is {draft.subject}; the job has {len(subjects)} subjects, numbered from 1.")
+        raise BadInput(f"subject is {draft.subject}; the job has {plural(len(subjects), 'subject')}, numbered from 1.")
     return [path for one in chosen(subjects, draft.subject) if (path := one.get("path"))]
 
 

@@ -56,8 +56,8 @@ LAST_DAY: Final = LOOKS[-1].days
 
 
 class Dates(NamedTuple):
-    """The days on which a job was found, approved and shipped, and today. The 28 days before approval or shipping, if
-    that was earlier, are compared with up to 28 complete days after shipping.
+    """The days on which a job was found, approved and shipped, and today. The 28 days before the approval (or
+    before shipping, if that was earlier) are compared with up to 28 complete days after shipping.
     """
 
     found_on: date

@@ -73,7 +73,7 @@ def _in_list(summary: str) -> str:
 
 
 def _is_possible(job: JobRecord, action: JobAction) -> bool:
-    """Return whether an action is possible: only an undecided job can be approved, and nothing shipped be undone."""
+    """Return whether an action is possible: only undecided jobs can be approved, and nothing shipped can be undone."""
     if action.is_default:
         return job.status in UNDECIDED
     return action.id != "undo" or job.outcome_status != "waiting"

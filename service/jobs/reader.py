@@ -78,7 +78,7 @@ class JobReader:
         return marks
 
     def broken(self, organization: str, domain: str | None = None, short_code: str | None = None) -> list[Mark]:
-        """Return marks for undecided jobs about failing requests, newest first; if given, only for a domain or link."""
+        """Return marks for undecided jobs about failing requests (only of a domain or link, if given), newest first."""
         rows = self._database.rows(
             "SELECT id, title, created_at FROM jobs "
             "WHERE organization = ? AND status IN ('new', 'reviewed') AND coalesce(?, domain) IS domain "

@@ -53,7 +53,7 @@ class RedirectGuess(Struct, frozen=True, forbid_unknown_fields=True):
     """A redirect target guessed from the spelling of a job's path."""
 
     redirect_to: Annotated[str, Meta(description="the target of the link, or the address of the path")]
-    path: Annotated[str, Meta(description="the path of the link, or a path whose requests succeeded; percent-encoded")]
+    path: Annotated[str, Meta(description="the path of the link, or a path with successful requests; percent-encoded")]
     similarity: Annotated[float, Meta(description="Jaro-Winkler similarity of the two paths, 0.9 to 1")]
     visits: Count
 

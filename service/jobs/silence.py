@@ -63,8 +63,8 @@ def _job(organization: str, silence: Silence, now: datetime) -> Job:
         blank_job(organization, SILENT_SOURCE, f"Visits stopped arriving: {source[silence.source]}{of_domain}", now),
         priority="high",
         domain=domain or None,
-        summary=f"No visits have arrived since {silence.since:%Y-%m-%d %H:%M} UTC. In the same six hours of each of "
-        f"the four weeks before, there were {usual}. Check that their source is still running: the server, "
+        summary=f"No visits have arrived from this source since {silence.since:%Y-%m-%d %H:%M} UTC. In the same six "
+        f"hours of each of the four weeks before, there were {usual}. Check that it is still running: the server, "
         "`traffic follow`, or the program that reports. The job is resolved when visits arrive again; dismiss it if "
         "none will.",
         action_id="restore_source",

@@ -27,7 +27,7 @@ MAX_NETWORKS: Final = 2_000
 _MAX_WORD: Final = 4_000
 """Maximum size of a word in bytes; nginx rejects words in its configuration that are longer than 4,096."""
 _NO_LIMIT: Final = "# Caddy cannot limit requests without a plugin: these lines block them instead."
-_SEEN_ADDRESS: Final = "# Behind a proxy, first let the server read the client's address from its header."
+_SEEN_ADDRESS: Final = "# Behind a proxy, first let the server read the client's address from the proxy's header."
 _ESCAPED: Final = re.compile(r"\\(.)")
 _OF_AGENTS: Final = ("limit_agent", "limit_flood", "block_agent")
 _TRAINING: Final = ("training", "ai_data_provider")

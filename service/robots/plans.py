@@ -55,7 +55,7 @@ class Crawled(NamedTuple):
         return f"{self.operator}:{self.purpose}"
 
     def row(self, ignored: Mapping[str, int] | None) -> dict[str, Any]:
-        """Return the values as a row; given `ignored`, violations of a robots.txt by agent, also with their number."""
+        """Return the values as a row; given `ignored` (violations of a robots.txt by agent), also their number."""
         row = {**self._asdict(), "agents": ", ".join(self.agents)}
         return row if ignored is None else row | {"ignored": sum(ignored.get(agent, 0) for agent in self.agents)}
 

@@ -1,5 +1,5 @@
--- Like merged_visits, but with all signals of each visit: signals that it landed with, and signals of its browser, its
--- network, its visitor and itself, judged by its day.
+-- Like merged_visits, but with all signals of each visit: signals that it landed with, and signals of its browser,
+-- network, visitor and page, judged by the visits of its day.
 -- Parameters: files, outputs, days, bits (the bit of each signal, by name), landed (the bits that judging keeps),
 -- first_key, end_key (excluded). NULL: no bound.
 WITH visits AS (

@@ -1,6 +1,6 @@
 -- Each day's visitors who may have a signal, with the seconds from their first to their last visit: all visitors that
--- judged_visitors.sql must examine, with all their visits if is_wide. A signal with a lower threshold would never be
--- found.
+-- judged_visitors.sql must examine, with all their visits if is_wide. A signal with a threshold below these would
+-- never be found.
 -- Parameters: files, days, bits.
 CREATE OR REPLACE TEMP TABLE suspects AS
 SELECT

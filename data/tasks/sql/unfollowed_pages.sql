@@ -1,8 +1,8 @@
 -- Pages that browsers prefetched and seem never to have opened, as hashes that judged_visits.sql looks up. Only
 -- visitors with such a page are read; each of their requests has a fixed size, except for the paths of these pages.
 -- Opening a prefetched page sends no second request, but the page then requests a file or the next page. Each such
--- request shows that one page was opened: the newest page prefetched in the half hour before this request. A page that
--- is requested again was not opened from its prefetched copy; a file within two seconds of an opened page is its own.
+-- request shows that one page was opened: the newest page prefetched in the half hour before this request. A page
+-- requested again was not opened from its prefetched copy; a file within two seconds of an opened page belongs to it.
 -- At the same moment, a page comes before prefetched pages, and the prefetched page with the last path is the newest.
 -- Visits are not materialized, since that would read all their columns.
 -- Parameters: files, days, bits.

@@ -19,7 +19,7 @@ _FORMATS: Final = ("table", "json", "csv")
 _LISTED: Final = ("id", "status", "priority", "type", "title", "path", "outcome_status", "updated_at")
 """The columns of the table."""
 
-app = typer.Typer(help="Find and show jobs: problems in the traffic to fix.", rich_markup_mode=None)
+app = typer.Typer(help="Find and show jobs: problems that the traffic shows.", rich_markup_mode=None)
 
 
 @app.command("list")
