@@ -65,7 +65,7 @@ class _Run:
         self.seconds.append(seconds)
         status = answer[9:12]
         if status != self._status or (self._status == b"202" and b'"refused":0' not in answer):
-            self.fail(f"answer {len(self.seconds)} must be {self._status.decode()}, all accepted: {answer[-200:]!r}")
+            self.fail(f"answer {len(self.seconds)} is not {self._status.decode()}, or refuses rows: {answer[-200:]!r}")
         elif len(self.seconds) == self.expected and not self.done.done():
             self.done.set_result(None)
 

@@ -36,9 +36,9 @@ def picture(figures: Iterable[Figure]) -> str:
         groups.setdefault((figure.case, figure.visits), []).append(figure)
     height = _TOP + len(groups) * _HEADER + len(peers) * _ROW + 10
     svg = Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH} {height}", role="img")
-    SubElement(svg, "title").text = "How many times as fast as each peer we are, on a logarithmic scale"
+    SubElement(svg, "title").text = "Our speed as a multiple of each peer's, on a logarithmic scale"
     SubElement(svg, "style").text = _STYLE
-    _text(svg, 0, 18, "How many times as fast as each peer we are", "title")
+    _text(svg, 0, 18, "Our speed as a multiple of each peer's", "title")
     logarithms = [0.0, *(math.log10(speedup(figure)) for figure in peers)]
     least, most = math.floor(min(logarithms)), max(1, math.ceil(max(logarithms)))
 

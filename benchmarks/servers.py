@@ -104,7 +104,7 @@ def bare(body: Path) -> Iterator[int]:
 
 @contextmanager
 def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    with tempfile.TemporaryFile() as log:  # as an operator's log does
+    with tempfile.TemporaryFile() as log:  # an operator's log goes to a file, too
         process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.PIPE, text=True)
         try:
             yield process

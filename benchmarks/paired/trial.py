@@ -91,8 +91,8 @@ class Trial:
     ) -> Iterator[Comparison]:
         """Measure both sides in pairs; if a measure is slower, measure all again, and use the second comparison for it.
 
-        `measure` is called with a side and the number of the pair, and returns seconds by name. Short cases can
-        use `times` as many pairs, since a single short pair is noisy on a busy machine.
+        `measure` is called with a side and the number of the pair, and returns seconds by name. For short cases,
+        `times` multiplies the number of pairs, since a single short pair is noisy on a busy machine.
         """
         pairs = times * self.pairs
         found = self._round(note, unit, measure, range(pairs + 1))

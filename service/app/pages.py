@@ -115,7 +115,7 @@ class PagesApp:
         return RedirectResponse(f"{self._root}/", 303)
 
     async def _problem_page(self, request: Request, problem: Problem) -> Response:
-        """Return an error page with the problem, a remedy and a link to the overview."""
+        """Return an error page with the problem, a remedy and, unless for a share or 429, a link to the overview."""
         is_shared = request.url.path.startswith(f"{self._root}/share/")
         body = problem.body
         if isinstance(problem, NotFound | MethodNotAllowed):

@@ -109,7 +109,9 @@ def parse_short_code_pattern(text: str) -> str:
 def parse_organization(text: str) -> str:
     """Parse the name of an organization, or empty text."""
     if text and not is_organization(text):
-        raise BadInput(f"{text!r} is not a valid organization name; use 1 to 64 of A-Z a-z 0-9 _ -.")
+        raise BadInput(
+            f"{text!r} is not a valid organization name; use 1 to 64 of A-Z a-z 0-9 _ -, not starting with _."
+        )
     return text
 
 

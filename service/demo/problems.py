@@ -69,7 +69,7 @@ REQUESTS: Final = (
     Requests(20, 1, 14, _HELP, "/robots.txt", 404, _GOOGLEBOT),
     # dead_path: a page of the site links to it
     Requests(24, 1, 12, DOMAINS[1], "/handbook/old/", 404, referrer="https://link.example.org/"),
-    # refused_people: only people who got another page first count
+    # refused_people: counts only people who got another page before
     Requests(24, 1, 12, _HELP, "/account/export", 403, before="/account"),
     # exposed_path
     Requests(4, 1, 4, _DOCS, "/.env", 200, _SCANNER),

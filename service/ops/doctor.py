@@ -44,7 +44,8 @@ def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     """Check the installation that these environment variables describe; yield each result immediately. `now` is in UTC.
 
     The checks end early if the settings are invalid, if the lake cannot be opened, or if a check raises an error. Two
-    files are written into the staging folder and deleted. Opening control.sqlite may migrate it, and sets its mode.
+    files are written into the staging folder and deleted. Opening the lake may create missing folders, migrate its
+    databases, and set the mode of control.sqlite.
     """
     try:
         settings = read_settings(environ)
@@ -165,7 +166,7 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 
 
 def check_files(lake: Lake) -> Check:
-    """Check whether this user can open every live file, without a symbolic link. `traffic verify` reads the files."""
+    """Check that this user can open every live file, and no symbolic link leads there. `traffic verify` reads them."""
     paths = [lake.root / path for path in lake.manifest.files.live_of_any_kind()]
     if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
         return Check("broken", "files", f"{link}.")

@@ -1,7 +1,7 @@
 """Limits on connections: their number, idle time, slow or oversized headers and bodies, and unread responses.
 
-Twice a second, a sweep over all open connections enforces the deadlines, so requests need no timers. The time
-that the service takes to compute an answer, or makes a client wait, does not count.
+Twice a second, a sweep over all open connections enforces the deadlines, so requests need no timers. Time during
+which the service computes an answer or makes a client wait does not count.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ WRITE_TIMEOUT_SECONDS: Final = 30.0
 """Time within which a client must read MIN_READ_BYTES of a response, or the rest of it."""
 MIN_READ_BYTES: Final = 65_536
 LINGER_SECONDS: Final = 2.0
-"""Time for which input is discarded after an error response, so that the client can read it before the close."""
+"""How long input is discarded after an error response, so that the client can read the response before the close."""
 
 CHUNK_BYTES: Final = 16_384
 """Bytes passed to the parser at a time: a limit may be exceeded by this much before it is noticed."""

@@ -87,7 +87,7 @@ def created_lake(lake: Path) -> Lake:
 
 
 def announce_new_lake(lake: Path) -> None:
-    """Print to stderr that a lake will be created if there is none at this path, since the path may be mistyped."""
+    """If there is no lake at this path, print to stderr that one will be created, since the path may be mistyped."""
     if is_new(lake):
         inform(f"No lake at {lake.absolute()} yet: creating a new one.")
 

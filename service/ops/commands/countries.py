@@ -35,8 +35,8 @@ def countries(
     """List free country databases, or set up the downloaded FILE.
 
     FILE is checked by looking up an address, then copied into the lake, where import, follow and serve use it unless
-    TRAFFIC_GEOIP or --geoip names another file. To update the database, run the command again with a newer file. It
-    does not use the network.
+    TRAFFIC_GEOIP or --geoip names another file. To update the database, run the command again with a newer file. The
+    command does not use the network.
 
     Example: traffic countries dbip-country-lite-2026-11.mmdb.gz
     """

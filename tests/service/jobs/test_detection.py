@@ -156,7 +156,7 @@ def test_the_daily_run_waits_until_past_days_are_judged(lake, jobs, only, daily,
     assert (ran()[0], only().type) == (NOW.date(), "server_errors")
 
 
-def test_the_daily_run_waits_three_hours_after_a_day_is_judged(lake, daily, clock, ran):
+def test_the_wait_for_unjudged_days_restarts_when_one_is_judged(lake, daily, clock, ran):
     failing(lake, 1, 2)
     assert not daily.run_next()
     clock.now += timedelta(hours=2)
