@@ -6,6 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 import httpx2
 import pytest
 
+from data import BadInput
 from queries import Warehouse
 from service.jobs.detection import Detection
 from service.jobs.store import Jobs
@@ -68,3 +69,8 @@ def test_a_web_server_rejects_only_the_agents_of_a_plan(traffic, lake, today, tm
             204,
             204,
         ]
+
+
+def test_a_choice_is_rejected_if_no_agent_was_seen():
+    with pytest.raises(BadInput, match="'OpenAI' was not seen on these days; nor was any other AI agent"):
+        cost([], ["OpenAI"])
