@@ -140,7 +140,7 @@ class S3Requests:
         return each.findtext("Key", "").removeprefix(self._prefix)
 
     def _ask(self, method: str, key: str, query: Mapping[str, str]) -> bytes:
-        """Request an object, or the bucket if `key` is empty, with retries; return the body of the response.
+        """Send a request for an object (the bucket if `key` is empty), with retries, and return the response's body.
 
         Raises _ErrorAnswer for an error response, and TargetUnavailable if there is no usable response.
         """

@@ -78,8 +78,8 @@ class Coverage:
         return covered
 
     def newest_at(self, organization: str, domain: str) -> datetime | None:
-        """Return when the newest visit was logged for a domain (for all domains if it is empty) or when visits were
-        last reported for any domain, whichever is later; None if there are no visits.
+        """Return the later of two times: the newest visit in a domain's logs (all logs if the domain is empty), and the
+        last report of visits, which may be for any domain; None if there are no visits.
         """
         ((newest,),) = self._database.rows(
             "SELECT max(at) FROM (SELECT max(last_at) AS at FROM batches WHERE organization = :organization "

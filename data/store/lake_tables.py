@@ -31,8 +31,8 @@ class Names(NamedTuple):
 
 
 def released_tables(lake: LakeFolders) -> Released | None:
-    """Return the tables from the release in a lake; None if there is no release, or if it is older than the shipped
-    tables or the same.
+    """Return the tables from the release in a lake; None if there is no release, or if it is not newer than the
+    shipped tables.
 
     Raises BadInput with the problem and a remedy.
     """
