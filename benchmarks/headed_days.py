@@ -68,6 +68,7 @@ def _line(one: HeadedDay, number: int, request: Request, fetch: str, language: s
     mode, dest, site = _FETCH.get(fetch, (None, None, None))
     return json.dumps({
         "time": request.at(one.day).isoformat(), "ip": request.address(number), "status": request.status,
+        "referrer": f"https://day-{number}.example/page" if request.has_referrer else None,
         "url": f"https://day-{number}.example{request.path}", "user_agent": request.user_agent, "scheme": "https",
         "sec_fetch_mode": mode, "sec_fetch_dest": dest, "sec_fetch_site": site,
         "accept_language": _LANGUAGE.get(language),

@@ -32,7 +32,7 @@ from queries import Reader
 from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
-_BEYOND_THE_LINE: Final = ("outdated", "bot_network", "hosting_", "superseded_")
+_BEYOND_THE_LINE: Final = ("probed", "outdated", "bot_network", "hosting_", "superseded_")
 """Prefixes of the signals for which visitor-days were labelled. The same visitor-days set lifetimes of `outdated`."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category

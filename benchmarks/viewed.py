@@ -131,7 +131,10 @@ def lines_of(view: View, number: int) -> Iterator[str]:
             yield log_line(domain, f"2001:db8::{number:x}:{position + 3}", midnight, path, status, browser)
 
 
-def log_line(domain: str, address: str, at: datetime, path: str, status: int, user_agent: str) -> str:
+def log_line(
+    domain: str, address: str, at: datetime, path: str, status: int, user_agent: str,
+    method: str = "GET", referrer: str = "-",
+) -> str:  # fmt: skip
     """Return a line in the format of Apache's vhost_combined."""
     time = at.strftime("%d/%b/%Y:%H:%M:%S +0000")
-    return f'{domain}:443 {address} - - [{time}] "GET {path} HTTP/1.1" {status} 100 "-" "{user_agent}"'
+    return f'{domain}:443 {address} - - [{time}] "{method} {path} HTTP/1.1" {status} 100 "{referrer}" "{user_agent}"'

@@ -18,6 +18,10 @@ within minutes; or if it loads one page without the files that others load there
 a forged referrer, one user agent from many addresses with a page each); or if it loads only icons, from a hosting
 network; or if it renders previews. The others are doubtful. The reader knew the names of networks.
 
+The columns `unaccepted` and `is_referred` were added afterwards, too, from the same logs and by the same matching, for
+the visitor-days that requested files only, or were served nothing and refused at least two pages; where several
+visitor-days match and differ, or none matches, the values are those of an ordinary visitor.
+
 The networks come from iporigin 1.1.2 and hosting.toml, optionally also from the list downloaded on 22 August 2026. The
 networks from hosting.toml, and for the later sites also from the list, were added afterwards from the same logs: for
 the later sites by address, for the others by the day with the same user agent and the same counts. Eight rows keep only
@@ -59,6 +63,8 @@ class VisitorDay(NamedTuple):
     loading: int  # other user agents that load two or more parts, at most 3
     has_files: bool  # whether any visitor loads a part
     user_agent: str
+    unaccepted: int = 0  # of the refused pages, the paths that do not take the data sent to them (405)
+    is_referred: bool = True  # False if it requested only files and sent no referrer; True otherwise, or if unknown
 
     @property
     def has_pages(self) -> bool:
@@ -75,6 +81,8 @@ class Request(NamedTuple):
     user_agent: str
     network: str = "-"
     second: int = 0  # seconds since midnight
+    method: str = "GET"
+    has_referrer: bool = False  # whether it names a page of the site as its referrer
 
     def at(self, one: VisitorDay) -> datetime:
         """Return the time of the request."""
@@ -87,8 +95,9 @@ class Request(NamedTuple):
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
     """Yield the rows of the file, with networks from iporigin and hosting.toml and, with `has_list`, the list."""
-    for site, about, cells in rows_of(FILE):
-        yield of_cells(site, about, cells, has_list=has_list)
+    for site, about, (*cells, unaccepted, is_referred, user_agent) in rows_of(FILE):
+        day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
+        yield day._replace(unaccepted=int(unaccepted), is_referred=bool(int(is_referred)))
 
 
 def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> VisitorDay:
@@ -96,17 +105,20 @@ def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> 
     day, label, bundled, listed, *numbers, user_agent = cells
     own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
     loads, clicks, loading, has_files = map(int, numbers[15:])
-    return VisitorDay._make((
+    return VisitorDay(
         site, about, date.fromisoformat(day), label, listed if has_list else bundled, *own,
         *(of_listed if has_list else of_bundled), bool(loads), bool(clicks), loading, bool(has_files), user_agent,
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
     """Yield the log lines of a visitor-day, on a separate domain. Its first request has a campaign."""
     for request in requests_of(one):
-        _, path, status, user_agent, *_ = request
-        yield log_line(f"day-{number}.example", request.address(number), request.at(one), path, status, user_agent)
+        _, path, status, user_agent, *_, method, has_referrer = request
+        domain = f"day-{number}.example"
+        referrer = f"https://{domain}/page" if has_referrer else "-"
+        at = request.at(one)
+        yield log_line(domain, request.address(number), at, path, status, user_agent, method, referrer)
 
 
 def requests_of(one: VisitorDay) -> Iterator[Request]:
@@ -117,7 +129,10 @@ def requests_of(one: VisitorDay) -> Iterator[Request]:
     own[0] = f"{own[0][0]}{'&' if '?' in own[0][0] else '?'}utm_campaign=day", own[0][1]
     for position, (path, status) in enumerate(own):
         second = one.seconds * position // max(len(own) - 1, 1)
-        yield Request(0, path, status, one.user_agent, one.network, second)
+        is_unaccepted = one.served <= position < one.served + one.unaccepted
+        answer, method = (405, "POST") if is_unaccepted else (status, "GET")
+        has_referrer = one.is_referred and not one.has_pages
+        yield Request(0, path, answer, one.user_agent, one.network, second, method, has_referrer)
     fleet = ["/page/of-fleet"] * one.hosted_pages + ["/favicon.ico"] * one.hosted_files
     for position, path in enumerate(fleet):
         yield Request(1 + position % one.hosted, path, 200, one.user_agent, "hosting")

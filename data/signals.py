@@ -8,7 +8,7 @@ a table in queries/prelude. data/tasks/judging.py judges past days, and uses fac
 
 from typing import Final, Literal, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 16
+BEHAVIOUR_VERSION: Final = 17
 """The version of the rules for judging days. Raise it with every change in the meaning of a signal; 0 means not judged.
 
 The version is stored with each file. Days judged by an earlier version are judged again, by a server, by `traffic
@@ -35,7 +35,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "probed", 2, "judging", convicts=True,
-        meaning="its visitor requested a missing path that only scanners request (three paths, if redirected)",
+        meaning="its visitor requested a missing path that only scanners request, or posted where nothing takes data",
     ),
     Signal("outdated", 4, "judging", convicts=True, meaning="its browser had been superseded years before"),
     Signal(
@@ -100,7 +100,7 @@ SIGNALS: Final = (
     ),
     Signal(
         "superseded_unserved", 1 << 42, "judging", convicts=True,
-        meaning="its browser is at least a quarter as old as an outdated one; its visitor got no page, link or file",
+        meaning="its browser is a quarter as old as an outdated one; its visitor got no page, link or file of a page",
     ),
     Signal(
         "hosting_single", 1 << 43, "judging", convicts=True,

@@ -311,10 +311,14 @@ def _late(
         is_loaded = any((agent, not is_part) in asked for agent, is_part in asked)
         for visitor, mine in _grouped(here, lambda visit: visit["visitor"]).items():
             agent = mine[0]["user_agent"]
-            if visitor is None or not late(agent) or any(map(_is_part, mine)) or any(map(_is_click, mine)):
+            if visitor is None or not late(agent) or any(map(_is_click, mine)):
                 continue
-            if any(map(_is_page, mine)) and updates_itself(agent) and is_loaded:
+            has_parts = any(map(_is_part, mine))
+            is_bare = not has_parts and any(map(_is_page, mine))
+            if is_bare and updates_itself(agent) and is_loaded:
                 found["superseded_bare"].add((domain, visitor))
+            if has_parts and any(not _is_asset(visit["path"]) or visit["referrer"] for visit in mine):
+                continue
             if visitor not in served_visitors and domain in serving and not any(map(_is_excused, mine)):
                 found["superseded_unserved"].add((domain, visitor))
     return found
@@ -402,11 +406,20 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
     seconds = (max(times) - min(times)).total_seconds()
     broken = {_place_of(visit) for visit in mine if visit["status"] in {404, 410}}
     loaded = {_place_of(visit) for visit in mine} - pages - broken
+    refused = {
+        _place_of(visit)
+        for visit in mine
+        if visit["bot_category"] in PEOPLE
+        and visit["method"] not in {None, "GET", "HEAD"}
+        and visit["status"] in {405, 501}
+    }
+    is_refused = len(refused) >= 2 and all((visit["status"] or 0) >= 400 for visit in mine)
     is_operator = len(probes - answered) == 1 and seconds >= 600 and len(loaded) >= 20
     found = {
         "scanned": len(probes - there) >= 3,
         "probed": (probes - answered and not is_operator)
         or len(probes - there) >= 3
+        or is_refused
         or any((visit.get("signals") or 0) & 1 for visit in mine),
         "errors": counted >= 5 and 5 * len(unexcused) >= 4 * counted,
         "breadth": len(pages) >= 30 and seconds <= 3 * len(pages),

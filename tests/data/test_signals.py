@@ -29,7 +29,7 @@ JUDGING = (
     "judged_visits", "unfollowed_pages", "loading_agents", "hosting_visitors", "site_visitors", "request_macros",
     "old_protocol_visitors",
 )  # fmt: skip
-JUDGED = (16, "b9a238c42baa")
+JUDGED = (17, "b1293ca89cfd")
 """The version of the signals, and the digest of their definition. If the version rises, past days are judged again."""
 
 

@@ -2,7 +2,9 @@
 -- Following one of the site's own links (link_codes) is not evidence, nor is following a dead link that three visitors
 -- follow. A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on
 -- its domain. A redirect proves nothing, and /wp-admin redirects twice, so probes need three different redirects. A
--- single probe by a visitor who loads files for a while is an operator's check of how the server answers it. For
+-- single probe by a visitor who loads files for a while is an operator's check of how the server answers it. A browser
+-- sends data to what a page names, so visitors who look human, send it to two paths that take none, and get nothing but
+-- errors probe, too. For
 -- suspects who are not wide, only probes and files are read: they have too few errors, or open pages too slowly, for the
 -- other signals. Errors are counted by page: a browser requests the files that a broken page names, and people reload a
 -- dead page. Requests are first counted by target, which is faster than counting distinct targets. Day, domain and path
@@ -31,6 +33,8 @@ WITH answered AS (
         bool_or(coalesce(status IN (404, 410), FALSE)) AS is_missing,
         bool_or(coalesce(status IN (404, 410), FALSE)
             AND NOT coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE)) AS is_broken,
+        bool_or(is_refused_post(method, status) AND bot_category IN ('human', 'ai_referral')) AS is_refused,
+        bool_and(coalesce(status >= 400, FALSE)) AS is_error,
         bool_or(is_file(path, $file_pattern)) AS is_asset
     FROM visits JOIN suspects USING (day, visitor)
     WHERE is_wide OR is_malicious OR signals & $bits.attacked <> 0 OR contains(path, '.')
@@ -41,7 +45,8 @@ WITH answered AS (
         count(*) FILTER (is_probe AND NOT coalesce(is_there, FALSE)) >= 3 AS scanned,
         count(*) FILTER (is_probe AND answered.target IS NULL) AS probes,
         probes = 1 AND seconds >= 600 AND count(*) FILTER (is_asset AND NOT is_missing) >= 20 AS is_operator,
-        scanned OR bool_or(is_attack) OR probes > 0 AND NOT is_operator AS probed,
+        scanned OR bool_or(is_attack) OR probes > 0 AND NOT is_operator
+        OR count(*) FILTER (is_refused) >= 2 AND bool_and(is_error) AS probed,
         count(*) FILTER (NOT is_asset) AS pages,
         count(*) FILTER (NOT is_asset AND NOT is_missing) AS found,
         count(*) FILTER (is_broken AND NOT is_asset AND followed.target IS NULL) AS missing

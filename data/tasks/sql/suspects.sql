@@ -6,7 +6,8 @@ CREATE OR REPLACE TEMP TABLE suspects AS
 SELECT
     $days[1 + CAST(file_index AS BIGINT)] AS day, visitor,
     date_diff('second', min(visited_at), max(visited_at)) AS seconds,
-    count(*) FILTER (status IN (404, 410)) >= 4 OR count(*) >= 30 AND seconds <= 3 * count(*) AS is_wide
+    count(*) FILTER (status IN (404, 410)) >= 4 OR count(*) >= 30 AND seconds <= 3 * count(*)
+    OR count(*) FILTER (status IN (405, 501)) >= 2 AS is_wide
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 WHERE visitor IS NOT NULL
 GROUP BY day, visitor

@@ -44,6 +44,8 @@ UNSERVED = {
     "a page that is missing": ([late("/a/b", status=404), *readers(1)], True),
     "a redirect that is not followed": ([late("/", status=301), *readers(1)], True),
     "the icon of the site": ([late("/favicon.ico"), *readers(1)], True),
+    "a file without a page or a referrer": ([late("/a.css", referrer=None), *readers(1)], True),
+    "a file with a referrer": ([late("/a.css", referrer="go.example"), *readers(1)], False),
     "a refused page by a phone": ([late("/", LATE_PHONE, status=403), *readers(1)], True),
     "a refused page by the version after that": ([late("/", NEXT, status=403), *readers(1)], False),
     "a refused page where no visitor is served": ([late("/", status=403), *readers(1, status=301)], False),

@@ -107,6 +107,7 @@ def some_day(random):
     visits += [load for visitor in range(20, 30) for load in loads_ahead(random, visitor, domains)]
     visits += [visit for visitor in range(30, 50) for visit in comes_from_hosting(random, visitor, domains)]
     visits += [visit for visitor in range(50, 70) for visit in comes_by_a_protocol(random, visitor)]
+    visits += [visit for visitor in range(70, 90) for visit in posts(random, visitor)]
     random.shuffle(visits)
     return visits
 
@@ -140,6 +141,15 @@ def comes_by_a_protocol(random, visitor):
     for second, path in enumerate(paths):
         yield at(second, domain="new.example", path=path, status=random.choice([200, 304]), visitor=visitor,
                  short_code=None, user_agent=agent, protocol=random.choice(protocols))  # fmt: skip
+
+
+def posts(random, visitor):
+    """Generate a visitor's requests that send data, most of them to paths that take none."""
+    statuses = random.choice([[405], [405, 404], [405, 501, 200], [405, 301]])
+    for second in range(random.choice([1, 2, 3])):
+        yield at(second, path=f"/post{second}", short_code=None, visitor=visitor, status=random.choice(statuses),
+                 method=random.choice(["POST", "POST", "PUT", "GET"]), user_agent=random.choice([NEW, None]),
+                 bot_category=random.choice(CATEGORIES))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -219,6 +229,30 @@ def test_requesting_missing_paths_is_probing(lake, asked, is_probed):
     land(lake, "acme", [probe(number, path=path, status=status) for number, (path, status) in enumerate(asked)])
     others = [probe(number, path="/.env", status=200, domain="other.example", visitor=2) for number in range(2)]
     land(lake, "acme", [at(60), *others])
+    judge(lake)
+    assert ("probed" in signals_by(lake, "visitor")[1]) is is_probed
+
+
+POSTS = [("/", 405), ("/api", 501)]
+
+
+@pytest.mark.parametrize(("asked", "changes", "is_probed"), [
+    (POSTS, {}, True),
+    ([*POSTS, ("/admin", 404), ("/", 502)], {}, True),
+    (POSTS[:1], {}, False),
+    (POSTS[:1] * 2, {}, False),
+    ([*POSTS, ("/app.js", 200)], {}, False),
+    ([*POSTS, ("/admin", 301)], {}, False),
+    (POSTS, {"method": "GET"}, False),
+    (POSTS, {"method": "HEAD"}, False),
+    (POSTS, {"method": None}, False),
+    (POSTS, {"bot_category": "ai_assistant"}, False),
+])  # fmt: skip
+def test_posting_to_two_paths_that_take_no_data_is_probing(lake, asked, changes, is_probed):
+    land(lake, "acme", [
+        at(number, path=path, status=status, short_code=None, **{"method": "POST"} | changes)
+        for number, (path, status) in enumerate(asked)
+    ])  # fmt: skip
     judge(lake)
     assert ("probed" in signals_by(lake, "visitor")[1]) is is_probed
 
