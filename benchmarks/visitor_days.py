@@ -105,10 +105,11 @@ def of_cells(site: str, about: str, cells: Sequence[str], *, has_list: bool) -> 
     day, label, bundled, listed, *numbers, user_agent = cells
     own, of_bundled, of_listed = (map(int, numbers[start:end]) for start, end in ((0, 7), (7, 11), (11, 15)))
     loads, clicks, loading, has_files = map(int, numbers[15:])
-    return VisitorDay(
+    return VisitorDay._make((
         site, about, date.fromisoformat(day), label, listed if has_list else bundled, *own,
         *(of_listed if has_list else of_bundled), bool(loads), bool(clicks), loading, bool(has_files), user_agent,
-    )  # fmt: skip
+        0, True,
+    ))  # fmt: skip
 
 
 def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
