@@ -18,14 +18,14 @@ within minutes; or if it loads one page without the files that others load there
 a forged referrer, one user agent from many addresses with a page each); or if it loads only icons, from a hosting
 network; or if it renders previews. The others are doubtful. The reader knew the names of networks.
 
-The columns `unaccepted` and `is_referred` were added afterwards, too, from the same logs and by the same matching, for
-the visitor-days that requested files only, or were served nothing and refused at least two pages; where several
-visitor-days match and differ, or none matches, the values are those of an ordinary visitor.
-
 The networks come from iporigin 1.1.2 and hosting.toml, optionally also from the list downloaded on 22 August 2026. The
 networks from hosting.toml, and for the later sites also from the list, were added afterwards from the same logs: for
 the later sites by address, for the others by the day with the same user agent and the same counts. Eight rows keep only
 iporigin's networks, since the log has no such day, or several on different networks.
+
+The columns `unaccepted` and `is_referred` were also added afterwards, in the same way, for the visitor-days that only
+requested files, or that were served no page and refused at least two. Where no visitor-day of the log matches, or
+several differ, they have the values of an ordinary visitor.
 """
 
 from collections.abc import Iterator, Sequence

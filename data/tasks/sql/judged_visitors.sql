@@ -3,12 +3,11 @@
 -- follow. A path that was served (2xx, 304) exists, and its owner, editors and readers request it: it is not a probe on
 -- its domain. A redirect proves nothing, and /wp-admin redirects twice, so probes need three different redirects. A
 -- single probe by a visitor who loads files for a while is an operator's check of how the server answers it. A browser
--- sends data to what a page names, so visitors who look human, send it to two paths that take none, and get nothing but
--- errors probe, too. For
--- suspects who are not wide, only probes and files are read: they have too few errors, or open pages too slowly, for the
--- other signals. Errors are counted by page: a browser requests the files that a broken page names, and people reload a
--- dead page. Requests are first counted by target, which is faster than counting distinct targets. Day, domain and path
--- are one hash, since clients choose the length and number of paths.
+-- sends data where a page tells it to, so visitors also probe who look human, send data to two paths that take none,
+-- and get nothing but errors. For suspects who are not wide, only probes and files are read: they have too few errors,
+-- or open pages too slowly, for the other signals. Errors are counted by page: a browser requests the files that a
+-- broken page names, and people reload a dead page. Requests are first counted by target, which is faster than counting
+-- distinct targets. Day, domain and path are one hash, since clients choose the length and number of paths.
 -- Parameters: files, days, file_pattern, bits (the bit of each signal, by name).
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (
