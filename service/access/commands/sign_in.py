@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from data import Lake
-from service.core.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization, flag
+from service.core.commands.options import (
+    DEFAULT_LAKE,
+    LakeOption,
+    OrganizationOption,
+    created_lake,
+    existing_organization,
+    flag,
+)
 from service.core.commands.printing import inform
 from service.core.settings import read_settings, setting
 
@@ -18,7 +25,7 @@ def sign_in(
     host: Annotated[str, flag("host")] = setting("host").default,
     port: Annotated[str, flag("port")] = setting("port").default,
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
-    is_new: Annotated[bool, typer.Option("--new", help="allow an organization that is new to the lake")] = False,
+    is_new: Annotated[bool, typer.Option("--new", help="allow an organization or a lake that is new")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print a link that signs a browser in to an organization's dashboard. It works once, within ten minutes.
@@ -31,9 +38,10 @@ def sign_in(
     from service.core.control_database import ControlDatabase
 
     settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
-    opened = Lake(lake)
-    if not is_new:
-        existing_organization(opened, organization)
+    if is_new:
+        opened = created_lake(lake)
+    else:
+        existing_organization(opened := Lake(lake), organization)
     code = SessionStore(ControlDatabase(opened)).create_link(organization, role, days)
     inform(f"Dashboard for {organization}, as {role}. The link works once, within ten minutes:")
     typer.echo(enter_url(settings, code))
