@@ -127,7 +127,7 @@ def killer(tree: Path, tests: str, seconds: float | None = None) -> str | None:
     """Return the first test that fails, "time" if the tests take longer than `seconds`, or None if all pass."""
     command = ["uv", "run", "--no-sync", "pytest", "-q", "-x", tests]
     if tests == ALL:
-        command += [f"--ignore=tests/{folder}" for folder in ("browser", "cluster", "publish")]
+        command += [f"--ignore=tests/{folder}" for folder in ("browser", "cluster", "containers", "publish")]
     process = subprocess.Popen(
         command, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )

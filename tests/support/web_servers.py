@@ -84,6 +84,9 @@ def installed(name):
             "promtool": "prometheus",
             "rsyslogd": "rsyslog",
             "systemd-analyze": "systemd",
+            "systemd-nspawn": "systemd-container",
+            "docker": "docker.io",
+            "dockerd": "docker.io",
         }.get(name, name)
         pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
     return program

@@ -1,7 +1,7 @@
 """The Dockerfile: what a linter finds, and its steps, executed in an empty folder without a container.
 
 The Python that runs the tests is used, and uv installs from its cache what pip would install; `TRAFFIC_FAULTS=all` runs
-pip itself. The base image and the image's user are not tested.
+pip itself. tests/containers builds and runs the real image.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The systemd units: what systemd-analyze finds, and that the program makes none of the system calls that they forbid.
 
-systemd itself is not started.
+tests/containers starts them.
 """
 
 import os
