@@ -63,7 +63,7 @@ def test_unreadable_objects_do_not_delay_others(store, following, lake, how):
     store.fail("GET /bucket/logs/[1-4]", how)
     following.tick()
     assert paths(lake) == Counter({"/5": 1})
-    assert [f"{PLACE}/{number} cannot be used: " in told for number, told in zip("123", following.told, strict=False)]
+    assert [told.partition(" cannot be used: ")[0] for told in following.told[:-1]] == [f"{PLACE}/{n}" for n in "123"]
     assert following.told[-1] == "1 more object could not be read."
     asked = len(store.asked)
     following.tick()
