@@ -33,7 +33,7 @@ class ShortTextCache(Generic[CachedValue]):
     """
 
     def __init__(self, size: int, function: Callable[..., CachedValue]) -> None:
-        """`size` is the maximum number of results."""
+        """Cache at most `size` results of the function."""
         self._function = function
         self._cached = lru_cache(size)(function)
         self.clear = self._cached.cache_clear

@@ -65,7 +65,7 @@ _TEXT: Final = pa.string()
 COLUMNS: Final = (
     Column("visited_at", pa.timestamp("us"), "the time of the request, UTC", "request", has_statistics=True),
     Column("domain", _TEXT, "the requested host", "request", has_statistics=True),
-    Column("short_code", _TEXT, "the link; null when the path is not a link", "target", has_statistics=True),
+    Column("short_code", _TEXT, "the short code; null when the path is not a link", "target", has_statistics=True),
     Column("path", _TEXT, 'the path, without the query string; "" when the request line was unreadable', "target"),
     Column("method", _TEXT, "the HTTP method", "request"),
     Column("status", pa.int16(), "the HTTP status of the response", "request"),

@@ -64,7 +64,7 @@ _PURPOSES: Final = (f.ASKED, f.INDEXED, f.TRAINED, f.CODING)
 _BY_CLASS: Final = (f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS)
 _USUAL: Final = (f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS)
 _OF_PEOPLE: Final = (f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.UNIQUE_VISITORS)
-_NULLABLE_PERCENTAGE: Final = as_nullable(f.PERCENTAGE)  # null if a dense answer has no visits
+_NULLABLE_PERCENTAGE: Final = as_nullable(f.PERCENTAGE)  # null without visits, if the answer has rows even then
 
 _ROUTES: Final = (
     row("traffic-overview", f.TOTAL_VISITS, f.HUMAN_CLICKS, *_CATEGORY_COUNTS, f.AI_PERCENTAGE),
@@ -149,7 +149,7 @@ _OF_DASHBOARD: Final = {
 _DESCRIPTIONS: Final = {
     "dashboard": "Thirteen reports in one object, each identical to the response of its own endpoint.",
     "weekly-trend": "Requests by week, in total and by AI source.",
-    "cache-stats": "Statistics on this organization's cached answers. They are never cached themselves.",
+    "cache-stats": "Statistics on this organization's cached answers. The statistics are never cached themselves.",
 }
 """Descriptions of the entries that have no template of their own."""
 

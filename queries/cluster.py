@@ -269,7 +269,7 @@ class Cluster:
         if seen != expected:
             raise FilesGone(
                 f"the cluster at {self._options.shown_address} sees {seen} of {expected} visits under {self._folder}; "
-                "every worker must see the lake there, or at TRAFFIC_ENGINE_LAKE."
+                "every worker must see the lake there; if it is elsewhere, set TRAFFIC_ENGINE_LAKE."
             )
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:

@@ -16,7 +16,7 @@ class ClusterOptions:
 
     address: str = field(repr=False)  # such as sc://host:15002; its parameters may contain a token
     from_visits: int  # the cluster answers queries that would read at least this many visits on this machine
-    seconds: float = CLUSTER_TIMEOUT_SECONDS  # the time limit of each answer
+    seconds: float = CLUSTER_TIMEOUT_SECONDS  # the time limit of each query
     folder: str = ""  # the lake folder on the workers; empty: the same as on this machine
     is_published: bool = False  # whether `folder` is the target where the lake is published
 

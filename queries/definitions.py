@@ -27,7 +27,7 @@ def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> No
     or damaged, or has other columns.
 
     The definitions are copied from a file in the lake. If that file is missing, damaged or from another version, the
-    prelude is run, and the file is written if possible.
+    prelude is run, and the file is written if possible. Raises BadInput if the seed cannot be written.
     """
     write_seed(lake, rollup_schema(engine))
     set_variables(engine, empty_snapshot(lake))

@@ -36,8 +36,8 @@ class JobKind:
     """Whether every event in the measure is a request that got a wrong answer: a refusal, a missing page or a secret.
     If so, the answers alone show when the problem is gone."""
     closes_by_rate: bool = False
-    """Whether a lower rate may close its jobs: only if fewer events are better and benchmarks/README.md shows that
-    rates seldom fall without a remedy."""
+    """True if a lower rate may close its jobs. Set this only if fewer events are better and benchmarks/README.md shows
+    that rates seldom fall without a remedy."""
     untrusted: tuple[str, ...] = ()  # the columns with untrusted text
     urgency: Literal["secret", "error", "chance"] = "error"
     """The order of jobs: exposed secrets, then errors and attacks, then possible improvements."""
@@ -75,7 +75,7 @@ class Detector(JobKind):
     """Finds jobs of one type. Its SQL returns a row for each finding, one per subject, in order of importance."""
 
     fields: tuple[Field, ...]  # the columns of a finding, after its domain
-    fetches: str = "agent_fetches"  # the column that counts requests, for the weight of a finding
+    fetches: str = "agent_fetches"  # the column that counts requests, for a finding's weight; "": none
     people: str | None = None  # the column that counts people; each person weighs as much as ten requests
     compares_days: bool = False
     """Whether it compares days with each other, so that a missing log would look like a drop in visits."""
@@ -225,7 +225,7 @@ _ALL: Final = (
     replace(
         _EXPOSED_PATH,
         type="catch_all",
-        title="Missing pages are answered as if they existed on {domain}",
+        title="Requests for missing pages succeed on {domain}",
         summary="From {days}, vulnerability scanners got {answered} answers of one size with a status of 200 to 299 "
         "for {paths} paths that are unlikely to exist: a catch-all page. Answer 404 so that missing pages are noticed.",
         action_id="answer_404", action_label="Answer 404 for missing pages", urgency="chance",

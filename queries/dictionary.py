@@ -21,7 +21,7 @@ _DERIVED: Final = {
     "organization": "the organization of these visits or links",
     "landed_category": "the category when the visit landed, before the whole day was judged",
     "aside": "why a visit is not counted: `file` while files are set aside, `own` if the owner excludes it; or NULL",
-    "is_file": "whether the visit is a part that a page loaded (image, stylesheet, script or font), counted or not",
+    "is_file": "whether the request is for a file that pages load (image, stylesheet, script or font), counted or not",
     "is_signed": "whether the request named its agent in `Signature-Agent` or was signed; this is not verified",
     "start_date": "first day of the scope",
     "end_date": "last day of the scope",

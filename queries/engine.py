@@ -22,7 +22,7 @@ def open_cluster(
     """Return a cluster that delegates smaller queries to the warehouse. Closing the cluster also closes the warehouse.
 
     `values` are the values of visits, and must equal the warehouse's. The cluster does not connect yet. Raises BadInput
-    if the extra `cluster` is not installed, or `publish` if the target needs that.
+    if the extra `cluster` is not installed, or the extra `publish` if the cluster reads a published lake that needs it.
     """
     try:
         from queries.cluster import Cluster  # noqa: PLC0415  # its dependencies come with the extra

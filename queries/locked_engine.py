@@ -76,7 +76,8 @@ class LockedEngine:
 
         `organization`: the only organization whose files it can open; None: all organizations. `memory`, such as
         "300MB", limits all queries together; None: DuckDB's default. `seconds` limits each query. With `in_background`,
-        the engine uses a single core and caches no file footers in memory.
+        the engine uses a single core and caches no file footers in memory. Raises QueryFailed if the engine cannot
+        start, and BadInput if the lake cannot be written.
         """
         self._folders = folders
         self._readable = _readable(folders, organization)

@@ -57,7 +57,7 @@ class Reader:
         with_values = load_traffic_values(values)
         self._warehouse = Warehouse(lake, with_values, seconds=seconds)
         self._new_sql = partial(OwnSql, lake, values=with_values, memory=memory, seconds=seconds)
-        self._own_sql: dict[str, OwnSql] = {}  # by organization: each engine can only open the files of one
+        self._own_sql: dict[str, OwnSql] = {}  # by organization: each engine can only open one organization's files
 
     @property
     def organizations(self) -> list[str]:

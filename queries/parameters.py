@@ -81,8 +81,8 @@ class Parameter:
 
     name: str
     kind: Literal["days", "filter", "word"]
-    """"days" for the days of the scope; otherwise the kind of filter. "word": a value shown in answers, compared
-    case-sensitively unless `parse` changes its case."""
+    """"days": it selects the days of the scope. "word": a filter by a value shown in answers, compared case-sensitively
+    unless `parse` changes its case. "filter": any other filter."""
     description: str
     label: str = ""  # label of its chip on a page; "" if it has no chip
     parse: Callable[[str], str] = str
@@ -131,7 +131,8 @@ _ROWS: Final = (
     ),
     Parameter(
         "traffic_type", "filter",
-        f"only this category or group (bot-traffic, paths, statuses); case-insensitive: {', '.join(TRAFFIC_TYPES)}",
+        "only visits of this category or group, for bot-traffic, paths and statuses; case-insensitive: "
+        f"{', '.join(TRAFFIC_TYPES)}",
         "Traffic type", partial(_one_of, "traffic_type", TRAFFIC_TYPES),
     ),
     Parameter(

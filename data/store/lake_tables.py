@@ -68,7 +68,8 @@ def names_of(lake: LakeFolders) -> Names:
 def store_release(lake: LakeFolders, name: str, content: bytes, sha256: str) -> None:
     """Store a release in a lake, replacing any earlier release.
 
-    Raises BadInput if the checksum differs, or if the release is invalid or older than the shipped tables.
+    Raises BadInput if the SHA-256 of `content` is not `sha256`, or if the release is invalid or older than the shipped
+    tables.
     """
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
@@ -111,7 +112,7 @@ class CurrentTables:
             try:
                 self._tables = lake_tables(self._lake)
             except BadInput as error:
-                _LOG.warning("%s Until then, the last valid tables are used.", error)
+                _LOG.warning("%s Until the file is valid, the last valid tables are used.", error)
         return self._tables
 
     def _states(self) -> tuple[tuple[int, ...], ...]:

@@ -112,7 +112,9 @@ class Landing:
         """Make all staged files visible together, as the batch with the id `self.batch`, and return the batch.
 
         The batch is new unless the caller, before staging, has set `self.batch` to the id of an earlier batch to
-        extend. `arrived` counts its new visits by hour, if its source is continuous.
+        extend. `continues` is the batch that imported the beginning of the same content, if any; the visit from its
+        unfinished last line is replaced. `arrived` counts the new visits by hour, if the source is continuous.
+        Raises the exceptions of `Manifest.land`.
         """
         before = self._lake.manifest.logs.times(continues.id) if continues else []
         first_at, last_at = span(self._span, *before)
@@ -122,7 +124,7 @@ class Landing:
         # file
         with self._lake.rewrite_lock(organization=self.organization) if has_line else nullcontext():
             unfinished = self._lake.manifest.files.with_unfinished_line(continues.id) if continues else []
-            if unfinished and not self._staged:  # record that they were removed without a replacement
+            if unfinished and not self._staged:  # record that these files were removed without a replacement
                 self._add(unfinished[-1].day, 0, None)
                 self._last_part = VISITS.empty_table()
             move = self._prepare_move(batch, unfinished)
@@ -200,7 +202,7 @@ def new_path(lake: Lake) -> Path:
 
 @contextmanager
 def atomic_write(path: Path, staging: Path) -> Iterator[Path]:
-    """Yield a path for writing a visit file, which is durably moved to `path` at the end of the context."""
+    """Yield a path for writing a visit file. If the context ends without an error, move the file durably to `path`."""
     staged = staging / f"{uuid.uuid4()}.parquet"
     try:
         yield staged

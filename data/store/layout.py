@@ -51,7 +51,7 @@ class LakeFolders:
         self.rejects = root / "rejects"
         """The folder of files that list unparsable lines by line number, with the reasons."""
         self.ip_lists = root / "ip-lists"  # the folder of IP lists, which operators publish for their agents
-        self.own_agents = root / "agents.toml"  # the table of agents, written by its operator
+        self.own_agents = root / "agents.toml"  # the table of agents written by the lake's operator
         self.released = root / "rules.toml"  # newer tables, fetched by `traffic agents refresh`
         self.country_database = root / "countries" / "countries.mmdb"  # the file set up by `traffic countries`
         self.salts = root / "salts.sqlite"  # the database of the daily salts, which backups leave out
@@ -119,7 +119,7 @@ def holder_of(staging: Path, name: str) -> str:
 
 @contextmanager
 def claim(staging: Path, name: str, text: str) -> Iterator[None]:
-    """Hold the claim `name` during the context, unless another program holds it; `holder_of` returns `text`."""
+    """Hold the claim `name` during the context, so that `holder_of` returns `text`, unless another program holds it."""
     with (staging / f"{SPILL_LOCK}{name}").open("a+") as file:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,7 +130,7 @@ def claim(staging: Path, name: str, text: str) -> Iterator[None]:
 
 
 def delete_abandoned(staging: Path) -> None:
-    """Delete spilled files that no process has locked. The process id in the name is not checked: it may be reused."""
+    """Delete spilled files with an unlocked lock file. The process id in its name is not checked: it may be reused."""
     for lock in staging.glob(f"{SPILL_LOCK}*"):
         with suppress(OSError), lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

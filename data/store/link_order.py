@@ -56,7 +56,7 @@ def sequence_of(path: Path) -> int:
 
 
 def next_sequence(paths: Iterable[Path], now: datetime) -> int:
-    """Return a number higher than in any intact file: the microseconds since 1970, if the clock is right."""
+    """Return a number higher than any intact file's: the microseconds since 1970, if the clock is right."""
     known = [number for number in map(sequence_of, paths) if number < sys.maxsize]  # damaged files are replaced
     return max([number + 1 for number in known] + [int(now.timestamp() * 1_000_000)])
 

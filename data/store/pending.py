@@ -33,7 +33,7 @@ _DamagedBatches = list[tuple[PendingBatch, LakeDamaged]]
 def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], now: datetime) -> None:
     """Store packed visits durably, each pack with its organization.
 
-    Raises ZoneChanged, in which case none are stored.
+    Raises ZoneChanged, storing nothing, if an organization's zone has changed since its visits were packed.
     """
     packs = [
         PendingPack(organization, packed.visits, packed.body, packed.zone, packed.excluded)
@@ -45,8 +45,8 @@ def enqueue(manifest: Manifest, visits: Collection[tuple[str, PackedVisits]], no
 def flush_all(lake: Lake) -> int:
     """Move all pending visits into Parquet files; return how many were moved.
 
-    Visits that cannot be read stay pending. Once all other visits have been moved, this raises LakeDamaged, or
-    NewerVersion if a newer version of this program packed all the unreadable visits.
+    Visits that cannot be read stay pending, and moving stops once another process moves the same visits. Afterwards,
+    this raises LakeDamaged for unreadable visits, or NewerVersion if a newer version of this program packed them all.
     """
     latest = lake.manifest.pending.latest_id()
     moved, last, unreadable = 0, 0, _DamagedBatches()
@@ -101,7 +101,7 @@ def _flush(lake: Lake, batches: list[PendingBatch], unreadable: _DamagedBatches)
         return 0
     first, last, known = batches[0], batches[-1], len(unreadable)
     moved = PendingRange(first.id, last.id, first.received_at, last.received_at)
-    content = str(first.id)  # the next attempt moves the rest
+    content = str(first.id)  # if interrupted, the next attempt begins with the same row and moves at least these visits
     landings, landed = list[Landing](), list[ReportedVisits]()
     by_organization = attrgetter("organization")
     try:

@@ -25,7 +25,7 @@ from data.store.lake import Lake
 from data.store.layout import LakeFolders
 
 ROW_GROUP: Final = 60_000
-"""The number of rows in a row group."""
+"""The maximum number of rows in a row group."""
 _STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_code", "bot_category")
 """The columns that queries use to skip row groups."""
 
@@ -79,7 +79,9 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
 
 
 def months_to_count(lake: Lake, now: datetime, quiet_period: timedelta, versions: Versions) -> list[tuple[str, date]]:
-    """Return the organizations and months with a past day that lacks a valid rollup and has no recent files."""
+    """Return the organizations and months with a past day that lacks a valid rollup and has received no files for
+    `quiet_period`.
+    """
     lost = [file.path for file in lake.manifest.rollups.all_live() if not _is_intact(lake, file)]
     return lake.manifest.rollups.months_to_count(now, quiet_period, versions, lost)
 

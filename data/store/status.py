@@ -26,7 +26,7 @@ from data.text import percentage
 
 MAX_FOOTERS: Final = 500
 """If organizations' first and last days have more files than this, footers (0.2 ms each) are not read, and the times of
-visits are unknown. Also the maximum number of files read for their rule versions."""
+the first and last visits are unknown. Also the maximum number of files read for their rule versions."""
 MAX_COUNTED: Final = 2_000
 """If an organization has more files than this, their signals (0.6 ms for each file) are not read."""
 
@@ -145,7 +145,7 @@ class FileShare(NamedTuple):
 
 def large_file_share(lake: Lake, organization: str, first: date, last: date, today: date) -> FileShare | None:
     """Return the share of requests for files on the newest day between `first` and `last` that has visits; None if
-    there is no such day, or if these requests are set aside or at most a third of the visits.
+    there is no such day, or if these requests are set aside, cannot be counted, or are at most a third of the visits.
 
     A past day is preferred. One day represents all days well enough, and only a file or two must be read.
     """

@@ -104,8 +104,8 @@ class Compactor:
 
         Each merge is atomic. Without `wait`, days are skipped while another process rewrites their files. Days with a
         damaged file are also skipped; once the others are done, LakeDamaged is raised for the first damaged file.
-        Without `organization`, days of all organizations are merged; `are_past` selects only past days or only open
-        days.
+        Without `organization`, days of all organizations are merged. Unless `are_past` is None, only past days (True)
+        or only open days (False) are merged.
         """
         result = CompactionResult()
         if not self._queue:
@@ -245,7 +245,8 @@ def merged_visits(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Read the visits in files range by range; yield them sorted, in batches, each with the number of its output file.
 
-    With `days` (the day of each file), the signals found by `judge` are added to the visits.
+    `files` contains the paths, as "files", and the number of the output file for each path, as "outputs". With `days`
+    (the day of each path), the signals found by `judge` are added to the visits.
     """
     keys = engine.execute(read_sql("data.tasks", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]

@@ -74,7 +74,7 @@ class ErasureResult:
     visits: int = 0
     unknown_visits: int = 0  # visits in files that are not in the manifest, so no query reads them
     partitions: int = 0
-    before: list[LandedFile] = field(default_factory=list)  # the files that contained them
+    before: list[LandedFile] = field(default_factory=list)  # the files that contained the erased visits
     after: list[LandedFile] = field(default_factory=list)  # the new files with the remaining visits
     dead: list[str] = field(default_factory=list)
     """The paths of all files to delete: `before`, and earlier dead files that may contain the same visits."""
@@ -90,10 +90,11 @@ class Eraser:
     def run(
         self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress = ignore_progress
     ) -> ErasureResult:
-        """Remove visits from answers, one partition after another, each atomically.
+        """Remove the matching visits from answers, one partition after another, each atomically.
 
-        After GRACE, call `delete_files` and `manifest.shrink` to delete the visits from the disk. Raises LakeDamaged if
-        a file that must be read is damaged; earlier partitions stay erased.
+        With `dry_run`, the visits are only counted. Otherwise, after GRACE, call `delete_files` and `manifest.shrink`
+        to delete them from the disk. Raises LakeDamaged if a file that must be read is damaged; earlier partitions stay
+        erased.
         """
         erased = ErasureResult(organization, criteria, self._now())
         if not dry_run:
@@ -190,7 +191,7 @@ def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteri
 def _write_remaining(
     engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, target: Path, footer: Footer
 ) -> None:
-    """Write the visits in a file that are not in `erased_rows`. The first path is the seed."""
+    """Write to `target` the visits of a file that are not in `erased_rows`. The first path is the seed."""
 
     def remaining(rows: int) -> Iterator[pa.RecordBatch]:
         for first in range(0, visits, rows):

@@ -1,5 +1,5 @@
-"""Plans merges: of all files for a past day into one, which is judged, and of files for an open day if there are
-many.
+"""Plans merges: all files of a past day become one file, and the day is judged; files of an open day are merged only if
+there are too many.
 """
 
 from collections.abc import Iterable, Iterator
@@ -100,8 +100,8 @@ def visits_of(group: MergeGroup) -> int:
 
 
 def files_by_result(files: Iterable[LandedFile]) -> Iterator[list[LandedFile]]:
-    """Yield the files to merge into each new file: all finished files together, then each file of an unfinished last
-    line alone.
+    """Yield the files to merge into each new file: all finished files together, then each file with the visit from
+    an unfinished last line alone.
 
     The visit from an unfinished line expires when the line grows.
     """

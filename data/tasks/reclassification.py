@@ -93,7 +93,7 @@ class Reclassifier:
     ) -> ReclassificationResult:
         """Rewrite every file that contains visits classified by other rules, one partition at a time, each atomically.
 
-        Raises LakeDamaged for a damaged file; earlier partitions stay rewritten.
+        A dry run only counts the changes. Raises LakeDamaged for a damaged file; earlier partitions stay rewritten.
         """
         result = ReclassificationResult()
         work = [partition for name in organizations for partition in partitions(self._lake, name)]

@@ -42,7 +42,7 @@ def _schema_of(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str
 
 
 def _write_out_stars(select: exp.Select, describe: Describe) -> None:
-    """Write out stars, except a plain `*` in a SELECT without USING, which means the same in every engine."""
+    """Replace stars with their columns, except a plain `*` in a SELECT without USING, which all engines read alike."""
     has_using = any(join.args.get("using") for join in select.args.get("joins") or [])
     items: list[exp.Expr] = []
     for item in select.expressions:

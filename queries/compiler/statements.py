@@ -56,7 +56,7 @@ class Compiler:
 
     def compiled(self, name: str) -> str:
         """Return the Spark SQL for a template, a detector or measure (`jobs/…`), or the rows of a new rollup
-        (`rollups/…`).
+        (`rollups/…`). Raises Unsupported.
         """
         folder, _, relation = name.rpartition("/")
         if folder == "rollups":

@@ -1,4 +1,4 @@
-"""Tests reading, setting and removing single links over HTTP: permissions and rejected input."""
+"""Reading, setting and removing single links over HTTP: ETags, tags, rejected input and failures."""
 
 import itertools
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -98,7 +98,7 @@ def test_writes_for_the_current_state_of_a_link_succeed(client, stored):
 
 
 @pytest.mark.parametrize("header", ["*", '"' + 32 * "0" + '"'])
-def test_if_match_never_adds_a_link(client, stored, header):
+def test_a_write_with_if_match_to_a_missing_link_gets_412(client, stored, header):
     assert put(client, "*/sale", headers={"If-Match": header}).status_code == 412
     assert client.delete("/links/*/sale", headers={"If-Match": header}).status_code == 412
     assert stored() == []
@@ -165,7 +165,7 @@ def test_a_star_selects_only_the_link_shared_by_all_domains(client, stored):
     assert client.get("/links/go.example/sale").json()["target_url"] == "https://shop.example/go"
 
 
-def test_a_new_link_resolves_a_target_immediately(client, shared_lake):
+def test_a_filter_by_target_follows_edits_immediately(client, shared_lake):
     target = "https://shop.example/ü?a=1"
     land(shared_lake, client.organization, [visit(short_code=code) for code in ("sale", "sale", "größe")])
     for code, visits in ((None, 0), ("sale", 2), ("größe", 1)):
@@ -195,7 +195,7 @@ def test_an_invalid_link_address_is_rejected(client, stored, address, error, mes
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_getting_or_removing_a_link_takes_no_body(client, method):
+def test_reading_or_removing_a_link_with_a_body_gets_400(client, method):
     assert client.request(method, "/links/*/a", content=b"{}").status_code == 400
 
 
@@ -208,7 +208,7 @@ def test_a_path_that_cannot_name_a_link_gets_404(client, path):
     assert client.get(path).status_code == 404
 
 
-def test_a_change_waiting_for_a_lock_does_not_block_requests(client, shared_lake, stored, monkeypatch):
+def test_waiting_changes_are_limited_and_block_no_reads(client, shared_lake, stored, monkeypatch):
     monkeypatch.setattr(link_endpoints, "MAX_WAITING_EDITS", 2)
     put(client, "*/first")
     with ThreadPoolExecutor(5) as pool:
@@ -246,7 +246,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(client, shared_lake, stored
     assert stored() == [("", "sale", "https://shop.example/")]
 
 
-def test_damaged_links_are_not_served(client, shared_lake):
+def test_damaged_links_can_be_neither_read_nor_changed(client, shared_lake):
     put(client, "*/sale")
     links_path(shared_lake, client.organization).write_bytes(b"no Parquet")
     answers = [client.get("/links/*/sale"), put(client, "*/new"), client.delete("/links/*/sale")]

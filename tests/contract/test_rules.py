@@ -106,7 +106,7 @@ def test_dates_and_range_determine_the_days_of_a_query(days, query, first, last)
     ("start", "end"),
     [("2026-03-16", "2026-03-17"), ("2026-03-02", "2026-03-01"), (TODAY - timedelta(3_700), "2999-01-01")],
 )
-def test_a_reversed_or_overlong_period_is_rejected(refusal, start, end):
+def test_a_future_reversed_or_overlong_period_is_rejected(refusal, start, end):
     assert "start_date" in refusal(start_date=start, end_date=end)["error"]
 
 
@@ -116,14 +116,14 @@ def test_a_date_time_selects_its_utc_day(days, written, day):
 
 
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
-def test_a_malformed_date_is_rejected_by_name(refusal, name):
+def test_the_error_for_a_malformed_date_names_its_parameter(refusal, name):
     for value in tables(__file__)["MALFORMED_DATES"]:
         body = refusal(**{"start_date": "2026-03-01", "end_date": "2026-03-05"} | {name: value})
         assert name in body["error"], value
         assert "2026-11-20" in body["message"]
 
 
-def test_the_error_for_an_unknown_range_lists_the_ranges(refusal):
+def test_the_error_for_an_unknown_range_lists_the_allowed_ranges(refusal):
     for word in ("1d", "7D", "30", "365d", "7d,30d", "week"):
         body = refusal(range=word)
         assert "range" in body["error"], word
@@ -168,7 +168,7 @@ def test_the_case_of_a_short_code_matters(total):
     assert [total(short_code=code) for code in ("Sale", "sale", "SALE")] == [3, 4, 0]
 
 
-def test_a_short_code_is_counted_on_the_given_domain(total):
+def test_filters_by_short_code_and_domain_are_combined(total):
     assert total(short_code="Sale", domain="b.EXAMPLE") == 1
 
 
@@ -199,7 +199,7 @@ def test_a_target_selects_the_visits_of_its_newest_link(total):
 
 
 @examples_at_once("written")
-def test_an_unknown_target_counts_no_visits(answer, total, written):
+def test_an_unknown_target_selects_no_visits(answer, total, written):
     assert total(target_url=written) == total(target_url=written, short_code="Sale") == 0
     for endpoint in ("top-links", "domain-breakdown"):
         assert answer(endpoint, {"target_url": written}) == []
@@ -231,7 +231,7 @@ OTHER = {"search_crawler", "other_bot"}
      ("assistant", {"ai_assistant"}), ("training-crawler", {"ai_training"}), ("coding-agent", {"ai_coding_agent"}),
      ("AI-referral", {"ai_referral"}), ("other", OTHER)],
 )  # fmt: skip
-def test_bot_traffic_accepts_a_traffic_type_in_any_case(answer, word, found):
+def test_bot_traffic_accepts_a_traffic_type_in_any_letter_case(answer, word, found):
     for spelling in (word, word.upper(), word.lower(), word.title()):
         rows = answer("bot-traffic", {"traffic_type": spelling})
         assert {row["bot_category"] for row in rows} == found, spelling
@@ -252,7 +252,7 @@ def test_an_unknown_traffic_type_gets_the_list_of_allowed_types(refusal):
     assert set(told.split(", ")) == words
 
 
-def test_a_traffic_group_selects_its_visits_in_any_case(total):
+def test_a_traffic_group_in_any_letter_case_selects_its_visits(total):
     """People sent by AI are in two groups, so the groups add up to more than all visits."""
     found = {group: total(traffic_group=group) for group in ("people", "AI", "Bots", "")}
     assert found == {"people": 129, "AI": 4, "Bots": 2, "": 134}
@@ -265,7 +265,7 @@ def test_bot_traffic_in_a_group_omits_ai_referrals_by_default(answer):
     assert {row["bot_category"] for row in answer("bot-traffic", sent)} == {"ai_referral"}
 
 
-def test_all_other_endpoints_ignore_a_traffic_type(asked):
+def test_all_endpoints_but_bot_traffic_ignore_a_traffic_type(asked):
     for name in ENDPOINTS.keys() - {"bot-traffic"}:
         plain = asked.get(f"/analytics/{name}")
         assert asked.get(f"/analytics/{name}?traffic_type=ai").content == plain.content
@@ -289,7 +289,7 @@ def test_an_unknown_path_is_404_and_never_a_redirect(asked, path):
 
 
 @examples("path", "allowed")
-def test_another_method_is_405_with_the_allowed_methods(asked, path, allowed):
+def test_a_disallowed_method_gets_405_with_the_allowed_methods(asked, path, allowed):
     for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} - {*allowed.split()}:
         response = asked.request(method, f"{path}?range=nonsense")
         assert (response.status_code, {*response.headers["allow"].split(", ")}) == (405, {*allowed.split()}), method

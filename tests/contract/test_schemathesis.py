@@ -66,7 +66,7 @@ def asked(shared_lake, tmp_path_factory, serving):
 
         def asked(case):
             number = next(SOURCES)
-            if case.path.startswith("/jobs/{id}") and number % 4:  # usually an existing one
+            if case.path.startswith("/jobs/{id}") and number % 4:  # usually an existing job
                 case.path_parameters["id"] = job.id
             source = f"198.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
             headers = {"Authorization": f"Bearer {identity.token()}", "X-Forwarded-For": source}

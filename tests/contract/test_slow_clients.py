@@ -65,7 +65,7 @@ def reported(*lines):
 
 
 class Honest(threading.Thread):
-    """Constantly requests a cached answer, alternating between 60 sources, each on one persistent connection."""
+    """Constantly requests a cached answer from 60 sources in turn, each on one persistent connection."""
 
     def __init__(self, port, header):
         super().__init__()
@@ -110,7 +110,7 @@ class Slow:
         self.open[connection.getsockname()] = connection, time.monotonic()
 
     def look(self, held):
-        """Record connections that the server has closed: `held` has the others."""
+        """Record which connections the server has closed: those that are not in `held`."""
         for address in self.open.keys() - held:
             connection, begun = self.open.pop(address)
             connection.close()
@@ -213,7 +213,7 @@ def test_timed_out_headers_count_against_their_source(port_and_header):
     assert sorted(statuses) == [408] * 60 + [429] * 2
 
 
-def test_an_abandoned_body_closes_its_connection_silently(port_and_header):
+def test_a_connection_with_an_unsent_body_is_closed_silently(port_and_header):
     with connected(port_and_header[0], "127.4.0.3") as connection:
         connection.sendall(reported(b"Content-Length: 1000"))
         assert answer_on(connection).status == 401

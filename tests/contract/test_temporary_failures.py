@@ -81,7 +81,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_a_temporary_failure_advises_to_retry(lake, opened, monkeypatch, failure):
+def test_a_temporary_failure_gets_advice_to_retry_and_is_logged(lake, opened, monkeypatch, failure):
     land(lake, "acme", [visit()])
     raised, error = FAILURES[failure]
     monkeypatch.setattr(
@@ -139,7 +139,7 @@ def test_the_message_of_every_temporary_failure_says_to_retry(error):
     assert "etry" in problem.body["message"]
 
 
-def test_other_database_errors_are_internal_errors():
+def test_a_permanent_database_error_is_an_internal_error():
     assert problem_of(sqlite3.OperationalError("no such table: x")).body["error"] == "The request failed."
 
 

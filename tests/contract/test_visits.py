@@ -216,7 +216,7 @@ def test_a_body_with_any_encoding_but_identity_is_rejected(asked):
         assert asked.post("/visits", content=GOOD, headers={"Content-Encoding": encoding}).text == body(1)
 
 
-def test_ten_thousand_visits_in_four_mebibytes_are_accepted(asked, shared_lake):
+def test_a_body_may_have_at_most_10_000_visits_and_4_mebibytes(asked, shared_lake):
     path, most = name(), 4 << 20
     for rows, status in (([row(path)] * 10_000, 202), (["x"] * 10_000, 400)):
         response = send(asked, *rows)
@@ -436,7 +436,7 @@ def test_on_a_failing_disk_writes_fail_and_reads_work(client, lake, monkeypatch)
     assert kept(lake) == {"/before": 1, "/after": 1}
 
 
-def test_no_visit_is_acknowledged_after_the_lake_was_moved(client, lake):
+def test_no_visit_is_acknowledged_while_the_lake_is_moved_away(client, lake):
     assert send(client, row("/before")).status_code == 202
     away = lake.root.with_name("away")
     lake.root.rename(away)

@@ -69,7 +69,7 @@ def test_visits_on_other_days_and_domains_do_not_block_an_import(lake, load):
     assert load(LOG).already_imported
 
 
-def test_logs_that_share_a_day_land_again_once_in_one_run(lake, load, tmp_path):
+def test_logs_that_share_a_day_can_be_imported_again_in_one_run(lake, load, tmp_path):
     load(line("/old", 3) + line("/shared", 4), name="access.log.1")
     load(LOG)
     erase(lake, domain="a.example")

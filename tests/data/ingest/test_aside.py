@@ -153,13 +153,13 @@ def test_live_visits_are_counted_by_rule(lake):
     assert set_aside(lake) == COUNTED
 
 
-def test_a_log_imported_again_is_not_counted_again(lake, importer, own_log):
+def test_visits_of_a_log_imported_again_are_not_counted_again(lake, importer, own_log):
     for _ in range(2):
         importer.run(own_log, Options("acme"))
     assert set_aside(lake) == COUNTED
 
 
-def test_a_dry_run_counts_nothing_by_rule(lake, importer, own_log):
+def test_a_dry_run_reports_but_does_not_record_counts_by_rule(lake, importer, own_log):
     summary = importer.run(own_log, Options("acme"), dry_run=True)
     assert (summary.excluded.total(), {visits for *_, visits in set_aside(lake)}) == (8, {0})
 
@@ -205,14 +205,14 @@ def test_reclassifying_keeps_marks_from_address_rules(lake):
 
 
 @pytest.mark.parametrize("bits", [0, BITS["file"]])
-def test_reclassifying_keeps_marks_on_script_requests(lake, bits):
+def test_reclassifying_leaves_marks_on_script_requests_unchanged(lake, bits):
     bits |= BITS["accepts_no_page"]
     land(lake, "acme", [visit(path="/a", signals=bits, rules_version="old")])
     Reclassifier(lake).run(["acme"])
     assert [row["signals"] for row in rows_of(lake)] == [bits]
 
 
-def test_reclassifying_reports_marked_visits(lake):
+def test_reclassifying_reports_added_and_removed_marks(lake):
     exclude(lake)
     land(lake, "acme", [
         visit(path="/a.css", short_code=None, rules_version="old"), visit(path="/admin", rules_version="old"),

@@ -52,7 +52,7 @@ def test_the_client_is_the_rightmost_untrusted_address(clients, peer, forwarded,
         ("", "", ""),
     ],
 )
-def test_without_an_untrusted_address_the_nearest_address_counts(clients, peer, forwarded, client):
+def test_without_an_untrusted_address_the_nearest_proxy_decides(clients, peer, forwarded, client):
     assert clients.client(peer, forwarded) == client
 
 
@@ -101,7 +101,7 @@ def test_behind_a_proxy_the_reported_scheme_is_used(clients, peer, forwarded, sc
         ("for=unknown;proto=https", "https"),
     ],
 )
-def test_forwarded_determines_the_scheme_of_the_client(clients, forwarded, scheme):
+def test_the_forwarded_header_determines_the_clients_scheme(clients, forwarded, scheme):
     request = {"ip": ["10.0.0.1"], "forwarded": [forwarded], "protocol": ["HTTP/1.1"], "scheme": ["http"]}
     found = clients.resolve(pa.table(request | {"forwarded_proto": pa.array([None], pa.string())}))
     assert (found["scheme"].to_pylist() if "scheme" in found.schema.names else [None]) == [scheme]
@@ -146,6 +146,6 @@ def test_requests_get_the_address_of_their_client(clients):
         ("192.0.0.0/3", "223.1.1.1"),
     ],
 )
-def test_every_address_in_a_network_matches_its_prefix_pattern(network, address):
+def test_an_address_matches_the_prefix_pattern_of_its_network(network, address):
     request = {"ip": [address], "forwarded": [""], "protocol": ["HTTP/1.1"], **SCHEMES}
     assert ClientAddresses([ip_network(network)]).resolve(pa.table(request))["scheme"].to_pylist() == ["told"]

@@ -98,7 +98,7 @@ def test_grown_objects_are_continued_but_rewritten_ones_are_new(place):
     assert paths(place.lake) == Counter(("/1", "/2", "/3", "/4", "/5"))
 
 
-def test_an_object_stays_known_after_a_log_that_continues_it(place, tmp_path):
+def test_an_object_stays_known_after_a_log_has_continued_it(place, tmp_path):
     place.drop("1", lines("/1"))
     place.follow()
     log = tmp_path / "access.log"

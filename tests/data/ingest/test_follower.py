@@ -454,7 +454,7 @@ def test_old_salts_are_deleted_without_new_lines(site, monkeypatch):
     assert asked == [site.lake.salts] * 2
 
 
-def test_a_follower_uses_new_address_lists(site, monkeypatch):
+def test_a_follower_reloads_address_lists_only_after_a_change(site, monkeypatch):
     site.grow("/a")
     renewed = []
     monkeypatch.setattr("data.ingest.importer.intact_snapshots", lambda lake: renewed.append(1) or {})

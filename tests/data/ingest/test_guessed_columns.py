@@ -43,7 +43,7 @@ def test_guessed_columns_give_the_same_visits_as_given_columns(logs):
     assert first == second
 
 
-def test_competing_keys_are_rejected_by_name(logs):
+def test_competing_keys_are_rejected_and_named(logs):
     rows = [row | {"remote_addr": "10.0.0.1", "code": 200} for row in ROWS]
     with pytest.raises(BadInput, match=r"client\.ip and remote_addr for ip; status_code and code for status.*explain"):
         logs.load(ndjson(rows), GUESSING)
@@ -61,7 +61,7 @@ def test_without_guessing_the_error_names_the_columns(logs):
         logs.load(ndjson(ROWS), ASKED)
 
 
-def test_a_grown_log_keeps_its_columns_whatever_follows(logs):
+def test_a_grown_log_keeps_its_columns_despite_other_keys(logs):
     logs.load(ndjson(ROWS[:2]), GUESSING)
     more = [row | {"ip": "192.0.2.1", "timestamp": 0} for row in ROWS[2:]]
     summary = logs.load(ndjson(ROWS[:2] + more), GUESSING)
@@ -87,7 +87,7 @@ def test_columns_are_not_guessed_after_they_were_given(logs):
         logs.load(ndjson(ROWS), GUESSING)
 
 
-def test_a_guessed_log_in_pieces_lands_each_line_once(logs):
+def test_a_growing_log_with_guessed_columns_lands_each_line_once(logs):
     text = ndjson(ROWS)
     for end in range(len(ndjson(ROWS[:1])), len(text) + 1, 37):
         logs.load(text[:end], GUESSING)

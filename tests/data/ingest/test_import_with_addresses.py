@@ -84,7 +84,7 @@ def test_only_known_proxies_are_exempt_from_verification(lake, load, tmp_path):
     assert landed(lake, *SAID) == CHECKED | {"/own-proxy": CONTRADICTED}
 
 
-def test_each_repeated_request_is_contradicted_and_counted(lake, load):
+def test_every_contradicted_visit_of_an_agent_is_counted(lake, load):
     fetch_lists(lake)
     text = "".join(line(f"/{number}", "5.5.5.5" if number % 3 else "20.42.10.7") for number in range(300))
     assert load(text).contradicted == Counter({"GPTBot": 200})
@@ -106,7 +106,7 @@ def test_an_old_list_verifies_agents_but_contradicts_none(lake, load):
     assert landed(lake, *SAID) == {"/inside": VERIFIED, "/outside": TRAINING}
 
 
-def test_addresses_in_vhost_combined_lines_are_also_verified(lake, load):
+def test_agents_in_vhost_combined_lines_are_also_verified(lake, load):
     fetch_lists(lake)
     rows = {path: text for path, (text, *_) in REQUESTS.items() if path not in ("/nobody", "/named")}
     assert (
@@ -264,7 +264,7 @@ def test_a_driven_log_behind_a_proxy_has_six_clients(lake, name):
     assert len({visit["visitor"] for visit in rows_of(lake, "acme")}) == 6
 
 
-def test_a_log_with_one_private_address_gets_a_proxy_warning(lake, load):
+def test_visits_mostly_from_one_private_address_count_as_proxied(lake, load):
     text = "".join(line(f"/{number}", "10.0.0.1" if number else "5.5.5.5") for number in range(20))
     assert load(text).behind_proxy == 19
 

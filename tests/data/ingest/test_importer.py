@@ -1,4 +1,4 @@
-"""The visits that imports land, under all circumstances."""
+"""The visits that imports land: options, repeated and grown logs, rejections, crashes and addresses."""
 
 import csv
 import gzip
@@ -188,7 +188,7 @@ EXPLICIT = ("combined", "csv", "ndjson")
 
 
 @pytest.mark.parametrize("place", range(len(NOT_TEXT)), ids=NOT_TEXT)
-def test_a_file_that_is_not_a_log_is_rejected_in_one_line(logs, place):
+def test_a_file_that_is_not_a_log_gets_a_one_line_error(logs, place):
     """Its format is unknown, or given: one of three formats in turn, or with TRAFFIC_FAULTS=all, each of the three."""
     for log_format in ("auto", *(EXPLICIT if IS_LONG else [EXPLICIT[place % len(EXPLICIT)]])):
         with pytest.raises(BadInput) as refused:
@@ -213,7 +213,7 @@ def test_readable_lines_land_despite_odd_bytes_anywhere(logs, odd):
             assert logs.paths(organization) == Counter(("/one", "/two")), organization
 
 
-def test_a_probe_is_by_a_scanner_unless_its_path_is_a_short_code(lake, load):
+def test_a_probe_comes_from_a_scanner_unless_it_names_a_link(lake, load):
     links(lake, "acme", [{"short_code": "phpmyadmin", "target_url": "https://example.com/docs"}])
     load(line("/phpmyadmin") + line("/.env") + line("/robots.txt") + line("/fine"))
     names = ("agent_kind", "detection_method", "is_malicious")
@@ -273,7 +273,7 @@ def test_a_visit_with_an_invalid_host_lands_without_a_domain(logs, log_format):
 
 
 @pytest.mark.parametrize("log_format", ["auto", "combined"])
-def test_a_log_without_hosts_needs_a_domain_when_required(logs, log_format):
+def test_a_required_domain_must_be_given_for_a_log_without_hosts(logs, log_format):
     options = Options("acme", log_format=log_format, needs_domain=True)
     message = r"access\.log: its lines \(combined\) have no host; .* --domain go\.example"
     for _ in range(2):
@@ -330,7 +330,7 @@ PACKED = {"": bytes, "gzip": gzip.compress, "zstd": lambda text: pa.Codec("zstd"
 
 
 @examples("what", "steps", "there")
-def test_lines_count_once_even_if_their_log_is_copied(logs, what, steps, there):
+def test_lines_count_once_when_their_log_is_imported_again(logs, what, steps, there):
     """Each step has a log's lines (by path) or text, how the log arrives, and the expected summary or rejection."""
     for step in steps:
         words = step.get("lines", "").split()
@@ -412,7 +412,7 @@ CONTENT = "".join(GARBLED).encode()
     packed=st.lists(st.sampled_from([bytes, gzip.compress]), min_size=5, max_size=5),
 )
 @tried(3)
-def test_a_log_imported_in_five_pieces_equals_one_import(
+def test_a_log_imported_in_five_steps_lands_like_a_whole_one(
     shared_lake, shared_importer, names, tmp_path, cuts, log_format, packed
 ):
     organization, log = names(), tmp_path / "access.log"
@@ -446,7 +446,7 @@ def unchanged(lake, load):
 
 @pytest.mark.parametrize("log_format", ["auto", "combined", "vhost-combined", "common"])
 @pytest.mark.usefixtures("unchanged")
-def test_an_unreadable_log_writes_nothing(load, log_format):
+def test_an_import_of_an_unreadable_log_writes_nothing(load, log_format):
     with pytest.raises(BadInput, match=r"access\.log"):
         load("garbage\nmore garbage\n" * 10, Options("acme", log_format=log_format))
 
@@ -461,7 +461,7 @@ def test_a_dry_run_reports_the_same_as_an_import(load):
     assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
 
 
-def test_without_rejected_lines_no_file_is_written(lake, load):
+def test_without_rejected_lines_no_file_of_rejects_is_written(lake, load):
     assert load(line("/0")).rejects_file is None
     assert list(lake.rejects.iterdir()) == []
 

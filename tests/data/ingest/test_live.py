@@ -215,7 +215,7 @@ def test_rows_and_lines_with_every_kind_of_result_agree(twins):
     assert len(told["visitor"]) > 50
 
 
-def test_a_probe_below_a_program_path_comes_from_a_scanner(twins):
+def test_a_probe_below_well_known_comes_from_a_scanner(twins):
     request = EVERYTHING[0] | {"path": "/.well-known/wp-login.php", "user_agent": CHROME, "ip": "81.2.69.142"}
     (visit,) = assert_same(twins, [request], ["path"], "vhost-combined")
     assert (visit["agent_kind"], visit["confidence"], visit["is_malicious"]) == ("scanner", "medium", True)
@@ -286,7 +286,7 @@ def test_a_link_named_like_a_probe_is_not_malicious(lake, intake):
     assert column(lake, "is_malicious") == {"/phpmyadmin": False, "/.env": True}
 
 
-def test_senders_that_land_together_stay_separate(lake, intake):
+def test_submissions_that_land_together_stay_separate(lake, intake):
     sent = [
         Submission("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
         Submission("other", [b"x", b'{"path":"/b"}']),
@@ -395,7 +395,7 @@ def test_long_strings_in_visits_are_not_cached(intake, field, start):
     length, query = "x" * 8_000, "x" * 7_000
     first, second = ([target | {field: f"{start}{turn}-{number}{length}?q={query}"} for number in range(100)]
                      for turn in range(2))  # fmt: skip
-    send(intake, *first)  # loaded or created once
+    send(intake, *first)  # so that what is loaded or created only once is not measured
     tracemalloc.start()
     send(intake, *second)
     held, _ = tracemalloc.get_traced_memory()

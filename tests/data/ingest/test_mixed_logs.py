@@ -63,13 +63,13 @@ def test_mixed_lines_land_as_in_separate_logs(logs):
     assert facts(logs) == alone
 
 
-def test_a_line_in_no_format_is_rejected_by_the_logs_own_format(logs):
+def test_the_reason_for_a_rejected_line_names_the_logs_format(logs):
     summary = logs.load(TANGLED, AUTO)
     assert summary.rejects == [(number, "not in the combined format") for number in (3, 6, 9)]
 
 
 @pytest.mark.parametrize("step", [1, 7, 50, 211])
-def test_a_mixed_log_in_pieces_lands_completely(logs, step):
+def test_a_growing_mixed_log_lands_like_a_whole_one(logs, step):
     logs.load(TANGLED, replace(AUTO, organization="whole"))
     for end in range(len(combined(0)), len(TANGLED), step * 29):
         logs.load(TANGLED[:end], AUTO)

@@ -41,8 +41,7 @@ def test_an_address_has_the_kind_of_its_network(address, fact):
 
 
 LISTED = ["10.0.0.0/8", "104.28.0.0/16", "193.186.4.0/24", "203.0.114.0/24", "2001:df0:0::/48"]
-"""Networks in a fetched list of hosting: one is private, people use two, and two are in no
-other list."""
+"""Networks in a fetched list of hosting networks: one is private, two are used by people, two are in no other list."""
 BY_LISTS = [
     *KINDS,
     ("203.0.114.9", "from_hosting"),

@@ -65,7 +65,7 @@ def test_a_followed_log_uses_agents_added_while_it_is_followed(lake, tmp_path):
     assert agents(lake) == {"/before": "Intranet-Monitor", "/after": "Intranet Monitor"}
 
 
-def test_live_visits_use_own_agents_after_a_minute(lake):
+def test_live_visits_use_the_lakes_own_agents_after_a_minute(lake):
     clock = [NOW]
     intake = LiveIngest(lake, now=lambda: clock[0])
     write_table(lake)
@@ -96,14 +96,14 @@ def test_an_invalid_table_does_not_stop_live_visits(lake, caplog):
     assert len(caplog.messages) == 1
 
 
-def test_reclassifying_applies_own_agents_to_history(lake):
+def test_reclassifying_applies_the_lakes_own_agents_to_history(lake):
     land(lake, "acme", [visit(path="/a", user_agent=USER_AGENT), visit(path="/b", user_agent=CHROME)])
     write_table(lake)
     Reclassifier(lake).run(["acme"])
     assert agents(lake) == {"/a": "Intranet Monitor", "/b": None}
 
 
-def test_history_loses_own_agents_when_their_table_is_removed(lake):
+def test_reclassifying_drops_the_agents_of_a_removed_table(lake):
     land(lake, "acme", [visit(path="/a", user_agent=USER_AGENT)])
     write_table(lake)
     Reclassifier(lake).run(["acme"])

@@ -138,7 +138,7 @@ def test_a_layout_with_tls_variables_gives_the_scheme(facts, directive, logged, 
     assert facts(line, layout=parse_layout(layout)) == [wanted]
 
 
-def test_an_nginx_log_format_without_headers_gives_no_facts(logs):
+def test_irrelevant_headers_in_an_nginx_log_format_give_no_facts(logs):
     told = parse_layout('$remote_addr [$time_local] "$request" $status "$http_user_agent" "$http_cookie"')
     line = '198.51.100.7 [01/Mar/2026:10:05:03 +0000] "GET / HTTP/1.1" 200 "Chrome" "-"\n'
     logs.load(line, Options("acme", domain="go.example.com", layout=told))

@@ -48,7 +48,7 @@ def results(rows):
 
 
 @pytest.mark.parametrize(("log_format", "changes"), LINES, ids=[name for name, _ in LINES])
-def test_a_line_in_each_format_with_the_header_names_its_agent(logs, log_format, changes):
+def test_a_signature_agent_header_names_the_agent_in_each_format(logs, log_format, changes):
     line = re.sub(r"Mozilla/5\.0[^\"|]*?(?=[\"|])", CHROME, FORMAT_LINES[log_format][0])
     for part, other in changes.items():
         assert part in line
@@ -120,7 +120,7 @@ def test_an_address_overrides_a_signature_in_live_visits(listed):
     assert results(rows_of(listed)) == WANTED
 
 
-def test_the_header_is_not_stored(imported):
+def test_the_signature_agent_header_is_not_stored(imported):
     assert b"browserbase.com" not in everything_in(imported.root)
 
 

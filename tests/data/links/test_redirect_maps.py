@@ -156,7 +156,7 @@ def test_only_the_link_that_cannot_be_written_is_left_out(servers, short_code, t
         assert exported.text == MAPS[name]([link("fine")]).text
 
 
-def test_a_link_for_one_domain_wins_over_one_with_the_same_path():
+def test_a_link_for_one_domain_wins_over_one_for_every_domain():
     own, rule = link("%66ine", domain="go.example"), link("fine", "https://evil.example/")
     exported = nginx_map([rule, own])
     assert [omitted.link for omitted in exported.left_out] == [rule]

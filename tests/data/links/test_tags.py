@@ -18,7 +18,7 @@ def test_tags_are_sorted_and_stripped_of_spaces():
 
 
 @pytest.mark.parametrize("tag", [*HOSTILE, "x" * 64])
-def test_any_string_may_be_a_tag(tag):
+def test_a_tag_may_be_hostile_or_64_characters_long(tag):
     assert check_tags([tag], "the link") == (tag,)
 
 

@@ -130,7 +130,7 @@ def test_captures_named_as_recommended_give_the_same_facts(load):
         (" ", "--captures: '' is not a header name"),
     ],
 )
-def test_invalid_names_are_bad_input(captures, problem):
+def test_invalid_capture_names_are_bad_input(captures, problem):
     with pytest.raises(BadInput) as refused:
         parse_captures(captures)
     assert problem in str(refused.value)

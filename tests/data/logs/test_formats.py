@@ -107,7 +107,7 @@ def test_a_real_log_is_recognized_and_lands_its_exact_visits(log, log_format):
     assert summary.lines == len(VISITS[log_format]) + summary.rejected
 
 
-def test_every_sample_names_its_source_and_lands_visits():
+def test_every_sample_has_a_source_and_expected_visits():
     samples = {path.name for path in LOGS.glob("*.log")}
     sources = json.loads((LOGS / "sources.json").read_text("utf-8"))
     assert {name for name, facts in sources.items() if "https://" in facts["source"]} == samples
@@ -245,7 +245,7 @@ def test_a_missing_column_is_reported_with_the_remedy(log, content, columns, pro
 
 
 @examples_at_once("text", "message")
-def test_pairs_without_a_column_are_bad_input(text, message):
+def test_invalid_pairs_for_the_columns_flag_are_bad_input(text, message):
     with pytest.raises(BadInput, match=f"--columns: {message}"):
         columns_from(text)
 
@@ -258,7 +258,7 @@ def test_a_column_name_may_contain_json_path_escapes(log):
 # Parquet
 
 
-def test_a_parquet_file_is_imported_once_whatever_its_row_groups(log, monkeypatch):
+def test_a_parquet_file_lands_once_regardless_of_its_row_groups(log, monkeypatch):
     monkeypatch.setattr(parquet_lines, "_ROWS", 2)
     rows = [{"time": 1772618703 + number, "path": f"/{number}"} for number in range(8)]
     grown, rows = rows, rows[:7]
@@ -303,7 +303,7 @@ def test_a_parquet_file_from_a_known_service_is_recognized(log):
 
 
 @pytest.mark.parametrize("write", [ndjson, as_csv])
-def test_later_lines_of_a_custom_file_are_read_with_its_header(log, write):
+def test_a_growing_custom_file_lands_each_line_once(log, write):
     rows = [{"time": 1772618703 + number, "url": f"/{number}", "user_agent": "a, b"} for number in range(6)]
     text = write(rows)
     for end in (10, 60, 100, 130, len(text) - 1, len(text)):
@@ -349,7 +349,7 @@ def test_an_unknown_format_is_rejected_with_the_remedy(log):
 
 
 @examples("given", "message")
-def test_contradictory_flags_are_bad_input(log, given, message):
+def test_invalid_or_contradictory_flags_are_bad_input(log, given, message):
     with pytest.raises(BadInput, match=message):
         log.load("", **given)
 
@@ -408,7 +408,7 @@ def counted(visits):
     return facts, Counter(Counter(visit["visitor"] for visit in visits).values())
 
 
-def test_equal_requests_give_equal_visits_in_every_format(log, monkeypatch):
+def test_equal_requests_in_four_formats_give_equal_visits(log, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 700)
     monkeypatch.setattr(source, "BLOCK_BYTES", 2_000)
     log.load("".join(map(combined, REQUESTS)), "combined")
