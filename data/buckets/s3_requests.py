@@ -148,11 +148,11 @@ class S3Requests:
             try:
                 return _answer(method, self._sign(method, key, query), self._timeout.total_seconds())
             except HTTPError as error:
-                text = error.read(_PIECE_BYTES).decode("utf-8", "replace")
+                text = _beginning(error)
                 if error.code < 500 or error.code == 501 or attempt == _ATTEMPTS:
                     problem = self.problem(f"status code: {error.code} {error.reason}: {text}")
                     raise _ErrorAnswer(str(problem), error.code) from None
-            except (OSError, ValueError) as error:  # other exceptions of http.client are wrapped in these
+            except (OSError, ValueError) as error:
                 if attempt == _ATTEMPTS or isinstance(error, TimeoutError):
                     text = "kind: Timeout" if isinstance(error, TimeoutError) else ""
                     raise self.problem(text) from None
@@ -187,23 +187,38 @@ class _ErrorAnswer(TargetUnavailable):
 
 
 def _answer(method: str, address: str, timeout: float) -> bytes:
-    """Send a request; return the body of the response. Raises ValueError for a truncated or oversized response, and
-    OSError for other failures, such as a response that takes longer than `timeout` seconds.
+    """Send a request; return the body of the response. Raises ValueError for an invalid, truncated or oversized
+    response, and OSError for other failures, such as a response that takes longer than `timeout` seconds.
     """
     ends_at, body = time.monotonic() + timeout, bytearray()
-    import urllib.request  # noqa: PLC0415  # slow to import, and commands import this file without using a store
+    # slow to import, and commands import this file without using a store
+    import http.client  # noqa: PLC0415
+    import urllib.request  # noqa: PLC0415
 
     request = urllib.request.Request(address, method=method)  # noqa: S310  # the address is the store's
-    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
-        while piece := answer.read1(_PIECE_BYTES):
-            body += piece
-            if time.monotonic() > ends_at:
-                raise TimeoutError
-            if len(body) > _MAX_BYTES:
-                raise ValueError("the response is too long")
-        if answer.length:
-            raise ValueError("the response was truncated")
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+            while piece := answer.read1(_PIECE_BYTES):
+                body += piece
+                if time.monotonic() > ends_at:
+                    raise TimeoutError
+                if len(body) > _MAX_BYTES:
+                    raise ValueError("the response is too long")
+            if answer.length:
+                raise ValueError("the response was truncated")
+    except http.client.HTTPException as error:  # such as an invalid status line, or a chunk without its end
+        raise ValueError("the response is invalid") from error
     return bytes(body)
+
+
+def _beginning(error: HTTPError) -> str:
+    """Return the beginning of the body of an error response; "" if the body does not arrive or is invalid."""
+    from http.client import HTTPException  # noqa: PLC0415  # slow to import
+
+    try:
+        return error.read(_PIECE_BYTES).decode("utf-8", "replace")
+    except (OSError, HTTPException):
+        return ""
 
 
 def _parse_xml(body: bytes) -> Xml.Element:

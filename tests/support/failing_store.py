@@ -34,7 +34,7 @@ class Failure(NamedTuple):
     """A kind of failure, for requests in which `pattern` is found: "METHOD /bucket/key?query"."""
 
     pattern: str
-    how: str  # "403 AccessDenied": that status and code; "cut"; "drip"; "late"; "lost"; "garbage"
+    how: str  # "403 AccessDenied": that status and code; "cut"; "chunk"; "drip"; "late"; "lost"; "garbage"; "noise"
     times: int
 
 
@@ -116,6 +116,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.how == "late":
             self.server.late.append(partial(self.server.put, self.key, sent, self.bucket))
             self.refuse(500, "InternalError")
+        elif self.how == "noise":
+            self.wfile.write(b"not HTTP\r\n\r\n")
+            self.close_connection = True
         elif self.how == "garbage":
             self.send(b"\xff\xfegarbage")
         else:
@@ -225,12 +228,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        if status != 204:
+        if self.how.endswith("chunk"):
+            self.send_header("Transfer-Encoding", "chunked")
+        elif status != 204:
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command == "HEAD":
             return
-        if self.how == "cut":
+        if self.how.endswith("chunk"):
+            self.wfile.write(f"{len(body):x}\r\n".encode() + body[: len(body) // 2])
+            self.close_connection = True
+        elif self.how == "cut":
             self.wfile.write(body[: len(body) // 2])
             self.close_connection = True
         elif self.how == "drip":

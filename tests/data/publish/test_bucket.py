@@ -336,6 +336,20 @@ def test_each_failure_is_reported_with_its_remedy(store, lake, publish, how, wor
     assert "secret-of-the-tests" not in str(caught.value)
 
 
+@pytest.mark.parametrize("how", ["cut", "chunk", "noise", "garbage", "500 chunk"])
+def test_a_listing_is_requested_again_after_a_broken_response(store, how):
+    store.put("lake/a", b"1")
+    store.fail("list-type=2", how, times=1)
+    assert open_target(PLACE).list("") == {"a": 1}
+
+
+@pytest.mark.parametrize("how", ["cut", "chunk", "noise", "garbage", "500 chunk"])
+def test_a_listing_that_stays_broken_is_reported(store, how):
+    store.fail("list-type=2", how)
+    with pytest.raises(TargetUnavailable, match=PLACE):
+        open_target(PLACE).list("")
+
+
 def test_an_object_that_may_not_be_read_is_reported(store):
     store.put("lake/a", b"1")
     store.fail("GET /bucket/lake/a", "403 AccessDenied")
