@@ -1,1 +1,1 @@
-"""Measures the speed of the project against alternatives."""
+"""Measures the project's speed and memory against alternatives, and the quality of its classification and jobs."""

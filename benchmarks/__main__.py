@@ -60,7 +60,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
 }
 
 USUAL: Final = ("import", "cold", "filtered", "serve", "intake", "pages")
-"""The cases of a run without --only."""
+"""The cases of a run without --only and --with."""
 TOLD_EVERY_SECONDS: Final = 60.0
 """Interval of progress lines during a measurement."""
 VISITS: Final = 1_000_000
@@ -73,7 +73,7 @@ def main(
     visits: Annotated[
         str, typer.Option(help="numbers of visits in 90 days, separated by commas", show_default=_SIZES)
     ] = "",
-    organizations: Annotated[int, typer.Option(help="number of organizations with these visits; one is queried")] = 1,
+    organizations: Annotated[int, typer.Option(help="number of organizations sharing the visits; one is queried")] = 1,
     only: Annotated[str, typer.Option(help="cases to run, separated by commas", show_default=_USUAL)] = "",
     runs: Annotated[int, typer.Option(min=1, help="number of complete runs, one after another")] = 1,
     minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
@@ -86,12 +86,12 @@ def main(
     revision: Annotated[
         str, typer.Option("--with", help="compare this tree with a revision, such as main~3 or v1.0.0, in pairs")
     ] = "",
-    pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="with --with: least number of pairs")] = LEAST_PAIRS,
+    pairs: Annotated[int, typer.Option(min=LEAST_PAIRS, help="with --with: minimum number of pairs")] = LEAST_PAIRS,
 ) -> None:
     """Measure, print one table and write the requested files; exit with 1 if a bar is missed.
 
-    With --with, compare with a revision instead, and exit with 1 if a case is slower than there; of the other options,
-    only --only, --visits, --pairs and --data apply.
+    With --with, compare this tree with a revision instead, and exit with 1 if this tree is slower in any case; of the
+    other options, only --only, --visits, --pairs and --data apply.
 
     Example: uv run --group bench python -m benchmarks --visits 1000000,20000000 --only cold,serve
 
@@ -149,7 +149,7 @@ def _measured(setting: Setting, only: Sequence[str]) -> list[Figure]:
 
 @contextmanager
 def _progress(console: Console, subject: str) -> Iterator[None]:
-    """Print the start of a case, its progress every minute, and its end, to a terminal or a file."""
+    """Print the start of a case, the elapsed time every minute, and the end of the case."""
     begun, is_over = time.monotonic(), Event()
 
     def tell() -> None:

@@ -1,9 +1,9 @@
-"""Sends requests of several kinds from a separate process, each kind at a steady rate and at its scheduled times.
+"""Sends requests of several kinds from a separate process, each kind at a steady rate, and measures response times.
 
-A response time counts from the scheduled time of its request. Each kind is given as `name=rate=file`; the file contains
-requests separated by NUL, which are sent once, in order. Requests of a kind with rate 0 are sent one after another. The
-program prints "ready". Then it reads numbers of seconds, one per line; for each, it measures for that long and prints a
-line of JSON with the `milliseconds` and `failures` of each kind.
+A response time is measured from the scheduled time of its request. Each kind is given as `name=rate=file`; the file
+contains requests separated by NUL, which are sent once, in order. Requests of a kind with rate 0 are sent one after
+another. The program prints "ready". Then it reads numbers of seconds from standard input, one per line; for each, it
+measures for that long and prints a line of JSON with the `milliseconds` and `failures` of each kind.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import uvloop
 from benchmarks.exchange import Exchange, ask, connect, due_times, status_of, with_source
 
 LEAST_SAMPLES: Final = 300
-"""A kind with rate 0 continues after the others until it has this many answers, for up to three times as long."""
+"""A kind with rate 0 continues after the others until it has this many answers, up to three times their duration."""
 MOST_SECONDS: Final = 30
 """Seconds after which a request counts as unanswered."""
 
@@ -54,7 +54,7 @@ class _Asker:
     async def ask_all(self, kind: _Kind, seconds: float) -> None:
         """Send the requests of one kind for `seconds`, and wait for the answers.
 
-        A kind without a rate gets up to three times as long, until it has LEAST_SAMPLES answers.
+        With rate 0, continue until there are LEAST_SAMPLES answers, for up to three times `seconds`.
         """
         kind.answers = Answers()
         started = time.perf_counter()

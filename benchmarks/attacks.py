@@ -1,7 +1,7 @@
 """Measures an organization's response times during each of several attacks on the server by another organization.
 
-Each attack has its own server and copy of the lake. The neighbour sends requests of the same kinds at the same
-rates twice: first alone, then during the attack.
+Each attack has its own server and copy of the lake. The measured organization, the neighbour, sends requests of the
+same kinds at the same rates twice: first alone, then during the attack.
 """
 
 import json
@@ -82,7 +82,7 @@ class Attack:
     patience: float = 0
     """Seconds after which the hostile organization hangs up; 0: never."""
     pause: float = 1
-    """Seconds between a refusal and the next attempt: without them, large bodies would only load the loopback."""
+    """Seconds between a refusal and the next attempt; without a pause, large bodies would load only the loopback."""
     also: Mapping[str, Kind] = field(default_factory=dict)
     """Kinds of requests that the neighbour sends in addition to KINDS, by name; bars.py has a bar for each."""
 

@@ -58,7 +58,7 @@ class Bar:
         return named and figure.who == self.who and figure.visits >= self.visits
 
     def holds(self, figure: Figure) -> bool:
-        """Return whether the figure is within the limit."""
+        """Return whether the figure meets the bar: by its limit, or by `enough`."""
         value = figure.median if figure.ratio is None else figure.ratio
         if self.enough is not None and figure.ratio is not None and figure.median * figure.ratio <= self.enough:
             return True
@@ -142,7 +142,7 @@ BARS: Final = (
 
 
 def bar_of(figure: Figure) -> Bar | None:
-    """Return the bar for a figure, if it has one."""
+    """Return the first bar in BARS that applies to a figure; None if none does."""
     return next((bar for bar in BARS if bar.is_of(figure)), None)
 
 

@@ -42,8 +42,8 @@ _AI_CRAWLERS: Final = [
 
 @dataclass(frozen=True)
 class Quality:
-    """The share of correct answers to a question, among the requests found (precision) and among the labelled requests
-    (recall).
+    """The quality of the answers to a yes-or-no question: the share of right answers among the requests answered with
+    yes (precision), and among the requests labelled yes (recall).
     """
 
     question: str

@@ -69,7 +69,7 @@ def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Fig
 
 
 def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
-    """Return the ways to ask for one answer alone: ours and, if it is part of the dashboard, the peer's."""
+    """Return functions that time one answer alone: ours and, if the answer is part of the dashboard, the peer's."""
     leaves = [leaf.name for leaf in template_entries(entry)]
     ways: dict[str, Way] = {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.snapshot(WHOLE)))}
     if set(leaves) <= set(MEMBERS):

@@ -1,4 +1,4 @@
-"""Measures in alternating runs, and summarizes the runs as figures."""
+"""Measures functions in alternating runs, and summarizes the runs as figures."""
 
 import math
 import statistics
@@ -82,7 +82,7 @@ def percentile_99(values: Iterable[float]) -> float:
 
 
 def share_of(part: int, whole: int) -> tuple[float, float, float]:
-    """Return a share in percent, and the ends of its 95 % interval (Wilson's)."""
+    """Return a share in percent, and the ends of its 95 % confidence interval (Wilson's)."""
     share, z = part / whole, 1.96
     middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
     half = z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)) / (1 + z * z / whole)

@@ -1,5 +1,5 @@
-"""Measures dashboards over HTTP that are filtered by one word, as the first click and as the next. Precomputed counts
-serve only some members of a filtered dashboard.
+"""Measures dashboards filtered by one word over HTTP, as the first dashboard of a server and as the next.
+Precomputed counts serve only some members of a filtered dashboard.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
-"""Plants people and machines among the visits of one day of a short-link service, since no public logs of such a
-service exist.
+"""Generates the requests of planted people and machines to a short-link service on one day, since no public logs of
+short links exist.
 
 people.py writes each fleet's name to utm_campaign. Everything is drawn from a seed.
 """

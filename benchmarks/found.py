@@ -95,7 +95,7 @@ def causes_in(files: Mapping[LogFile, bytes], scratch: Path) -> list[Cause]:
     """Return the detectors' findings in a log as of the day after its last day, by cause."""
     with closing((lake := Lake(scratch / "lake", create=True)).manifest):
         importer = Importer(lake)
-        for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # one import each is faster
+        for number, domain in enumerate(dict.fromkeys(file.domain for file in files)):  # faster than file by file
             parts = (content for file, content in files.items() if file.domain == domain)
             path = scratch / f"{number}.log"
             path.write_bytes(b"".join(parts))

@@ -40,7 +40,7 @@ class HeadedDay(NamedTuple):
 
 
 def headed_days(*, has_list: bool = False) -> Iterator[HeadedDay]:
-    """Yield the rows of the file, with networks from iporigin and hosting.toml and, with `has_list`, the list."""
+    """Yield the file's rows, with networks from iporigin and hosting.toml and, with `has_list`, the downloaded list."""
     for site, about, (*cells, serves, fetch, fetching, language, speaking, user_agent) in rows_of(FILE):
         day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
         yield HeadedDay(day, bool(int(serves)), fetch, int(fetching), language, int(speaking))

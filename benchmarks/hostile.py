@@ -1,4 +1,4 @@
-"""Sends as many requests from a few sources as the rate limit allows, from a separate process.
+"""Sends requests from a few sources, as many as the rate limit allows, from a separate process.
 
 The file contains requests without their source address, separated by NUL. Each source has CONNECTIONS connections, or
 the given number. A connection sends the next request after each answer, and waits for a second, or the given time,

@@ -30,7 +30,9 @@ _DATE: Final = re.compile(r"\[\d\d/\w{3}/\d{4}:")
 
 
 def judging(setting: Setting, lines: int = LINES, large: int = LARGE_DAY) -> Iterator[Figure]:
-    """Compare merging a day's files as on an open day with merging and judging them as on a past day."""
+    """Compare merging a day's files as on an open day with merging and judging them as on a past day. If the largest
+    world has at least `large` visits, also measure the memory of judging a day with that many.
+    """
     day = _lake_of_a_day(setting, lines)
     samples: dict[str, list[float]] = {OURS: [], ALONE: []}
     for _ in range(RUNS):
@@ -58,7 +60,7 @@ def _merged(setting: Setting, day: Path, now: datetime) -> float:
 
 
 def _lake_of_a_day(setting: Setting, lines: int) -> Path:
-    """Create a lake with the lines of a log in several files, all dated on one day."""
+    """Create a lake with the lines of a log in several files, all with the same date."""
     root, piece = setting.scratch / f"day-{lines}", setting.scratch / "piece.log"
     lake = Lake(root, create=True)
     importer = Importer(lake)

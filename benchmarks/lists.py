@@ -125,7 +125,7 @@ def _taken(browser: Browser, path: str) -> float:
 
 
 def _scanned(root: Path, visits: int) -> Lake:
-    """Build a lake with this many visits; SCANS of them each request a unique path."""
+    """Build a lake with this many visits, SCANS of which are to unique paths."""
     lake = Lake(root, create=True)
     land_organization(lake, ORGANIZATION, Sample(visits - SCANS, LAST_DAY, DAYS))
     land_organization(lake, ORGANIZATION, Sample(SCANS, LAST_DAY, DAYS, seed=21), change=_with_paths_of_their_own)

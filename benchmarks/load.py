@@ -1,7 +1,8 @@
 """A load driver: keep-alive connections that send the next request after each answer, from a separate process.
 
-Every request has a random source address, in X-Forwarded-For, and every answer must be 200. If a file of bodies,
-separated by NUL, is given, they are posted in rotation, and every answer must be 202 without rejected visits.
+Every request has a random source address, in X-Forwarded-For. Without a file, the requests are GETs, and every answer
+must be 200. With a file, its bodies, separated by NUL, are posted in rotation, and every answer must be 202 without
+refused visits. The program prints JSON: `requests_per_second` and `p99_ms`.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ class _Run:
         )
         self._bodies = [b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies] or [b"\r\n"]
         self._status = b"202" if bodies else b"200"
-        self._random = random.Random()  # new sources in each run, since each has a rate limit
+        self._random = random.Random()  # new sources in each run, since the rate limit is per source
         self.seconds: list[float] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.expected = requests

@@ -33,7 +33,7 @@ from tests.support.visits import links as put_links
 
 PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
 _BEYOND_THE_LINE: Final = ("probed", "outdated", "bot_network", "hosting_", "superseded_")
-"""Prefixes of the signals for which visitor-days were labelled. The same visitor-days set lifetimes of `outdated`."""
+"""Prefixes of the signals for which visitor-days were labelled; lifetimes.toml was chosen on the same visitor-days."""
 _ASKED: Final = """
     SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
     FROM visits_in_scope WHERE utm_campaign IS NOT NULL
@@ -127,8 +127,8 @@ def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] 
 
 
 def ways(rows: Sequence[Row]) -> dict[str, Called]:
-    """Return ways to decide whether a row is a person's: by its log line, each peer, each signal alone, two signals or
-    all signals.
+    """Return named functions that decide whether a row is a person's: by its log line, each peer, each signal alone,
+    two signals or all signals.
     """
     found: dict[str, Called] = {"its line": lambda _row: True}
     for position, name in enumerate(PEERS if rows[0].peers else ()):
@@ -141,8 +141,8 @@ def ways(rows: Sequence[Row]) -> dict[str, Called]:
 
 
 def headed_ways() -> dict[str, Called]:
-    """Return ways to decide whether a row with logged headers is a person's. All rows have passed the other signals;
-    each further way adds a group of signals, and the last is the judged day.
+    """Return named functions that decide whether a row with logged headers is a person's. All rows have passed the
+    other signals; each further function adds a group of signals, and the last uses the result of judging.
     """
     found: dict[str, Called] = {"other signals": lambda _row: True}
     mask = 0
@@ -168,7 +168,7 @@ def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str, str]:
 
 
 def interval(part: int, whole: int) -> str:
-    """Format a share with its 95 % interval (Wilson's), in percent."""
+    """Format a share with its 95 % confidence interval (Wilson's), in percent; "-" if `whole` is 0."""
     if not whole:
         return "-"
     return "{:.1f} ({:.1f}–{:.1f})".format(*share_of(part, whole))

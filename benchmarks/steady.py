@@ -2,8 +2,8 @@
 been answered.
 
 A response time is measured from the scheduled time of its request, so it includes waiting for a connection or for the
-processor. The program requests every path once and prints "ready". Then it reads numbers of seconds, one per line; for
-each, it measures for that long and prints a line of JSON (see Times).
+processor. The program requests every path once and prints "ready". Then it reads numbers of seconds from standard
+input, one per line; for each, it measures for that long and prints a line of JSON (see Times).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class _Asker:
         self._opened: list[Exchange] = []
 
     async def warm_up(self) -> None:
-        """Open the connections, and request each path once. Raises RuntimeError unless its status is 200."""
+        """Open the connections, and request each path once. Raises RuntimeError unless every answer is 200."""
         for _ in range(CONNECTIONS):
             self._free.put_nowait(await self._connect())
         for path in dict.fromkeys(self._paths):

@@ -63,7 +63,7 @@ UNCOUNTED: Final = 20
 LARGE_DAY: Final = 20_000_000
 """Number of visits on a past day that the server merges and judges during the run; only in worlds with at least as many
 visits."""
-_LARGE: Final = "large-day"  # its organization
+_LARGE: Final = "large-day"  # the organization with the large day
 _PARTS: Final = 50
 _DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
 _SMALL: Final = (

@@ -1,5 +1,5 @@
-"""Page views from public access logs of 2022-26 that counted as people's, labelled in their context, with counts of
-requests on that day.
+"""Page views that counted as people's, from public access logs of 2022-26, labelled in their context, with counts of
+requests on the same day.
 
 people.tsv.gz has one row per page view: its label, its network, and counts for its visitor, its user agent and its site
 on that day, without addresses, paths or referrers. Lines that begin with # name the repositories, their commits, and
@@ -63,7 +63,7 @@ class View(NamedTuple):
     agent_pages: int  # requests of all visitors with this user agent; above 300, scaled down together with the next
     agent_files: int
     loads: bool  # whether five or more user agents load files with the pages of this site and day
-    hosted: int  # other visitors of hosting networks with its user agent; this and the next two are at most 50
+    hosted: int  # other visitors from hosting networks with its user agent; this and the next two are at most 50
     hosted_pages: int
     hosted_files: int
     loading: int  # other user agents that load two or more images, stylesheets, scripts or fonts; at most 3

@@ -1,4 +1,4 @@
-"""Visitor-days from public access logs of 2023-26 that still count as people's after judging, with their networks.
+"""Visitor-days that counted as people's after judging, from public access logs of 2023-26, with their networks.
 
 days.tsv.gz has one row per visitor-day (an address with a user agent on one day of a domain): its label, and counts for
 the visitor, the user agent and the domain on that day, without addresses, paths or referrers. Lines that begin with #
@@ -25,7 +25,7 @@ iporigin's networks, since the log has no such day, or several on different netw
 
 The columns `unaccepted` and `is_referred` were also added afterwards, in the same way, for the visitor-days that only
 requested files, or that were served no page and refused at least two. Where no visitor-day of the log matches, or
-several differ, they have the values of an ordinary visitor.
+several differ, the columns have the values of an ordinary visitor.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ class VisitorDay(NamedTuple):
     parts: int  # images, stylesheets, scripts and fonts
     icons: int
     seconds: int  # from the first request to the last
-    hosted: int  # other visitors of hosting networks with its user agent
+    hosted: int  # other visitors from hosting networks with its user agent
     hosted_pages: int
     hosted_files: int
     others: int  # requests with its user agent from other networks
@@ -63,7 +63,7 @@ class VisitorDay(NamedTuple):
     loading: int  # other user agents that load two or more parts, at most 3
     has_files: bool  # whether any visitor loads a part
     user_agent: str
-    unaccepted: int = 0  # of the refused pages, the paths that do not take the data sent to them (405)
+    unaccepted: int = 0  # refused pages that do not accept the data sent to them (405)
     is_referred: bool = True  # False if it requested only files and sent no referrer; True otherwise, or if unknown
 
     @property
@@ -94,7 +94,7 @@ class Request(NamedTuple):
 
 
 def visitor_days(*, has_list: bool = False) -> Iterator[VisitorDay]:
-    """Yield the rows of the file, with networks from iporigin and hosting.toml and, with `has_list`, the list."""
+    """Yield the file's rows, with networks from iporigin and hosting.toml and, with `has_list`, the downloaded list."""
     for site, about, (*cells, unaccepted, is_referred, user_agent) in rows_of(FILE):
         day = of_cells(site, about, (*cells, user_agent), has_list=has_list)
         yield day._replace(unaccepted=int(unaccepted), is_referred=bool(int(is_referred)))
@@ -123,7 +123,7 @@ def lines_of(one: VisitorDay, number: int) -> Iterator[str]:
 
 
 def requests_of(one: VisitorDay) -> Iterator[Request]:
-    """Yield the requests of a visitor-day, and those of all other visitors on its domain."""
+    """Yield the requests of a visitor-day, and the requests of all other visitors to its domain."""
     own = [(f"/served/{n}", 200) for n in range(one.served)] + [(f"/refused/{n}", 403) for n in range(one.refused)]
     own += [(f"/moved/{n}", 301) for n in range(one.redirects)] + [(f"/link{n}", 302) for n in range(one.clicks)]
     own += [(f"/{n}.png", 200) for n in range(one.parts)] + [(f"/favicon.ico?{n}", 200) for n in range(one.icons)]

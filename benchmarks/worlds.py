@@ -44,7 +44,7 @@ class Setting:
 
 
 def average_link(lake: Lake) -> Scope:
-    """Return the scope of the link that is closest to the average number of visits."""
+    """Return the scope of the link with the number of visits closest to the average."""
     with closing(OwnSql(lake, WHOLE.organization, seconds=600)) as own_sql:
         result = own_sql.sql(
             "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "

@@ -91,7 +91,7 @@ class Draws:
         return days
 
     def with_paths_classified(self, visits: pa.Table) -> pa.Table:
-        """Return the visits, with those to paths that people do not open reclassified."""
+        """Return the visits, after reclassifying each visit to a path that people do not open."""
         kinds = {path: self._classifier.paths.kind(path) for path in pc.unique(visits["path"]).to_pylist()}
         special = pa.array([path for path, kind in kinds.items() if kind], pa.string())
         places = pc.indices_nonzero(pc.is_in(visits["path"], special))

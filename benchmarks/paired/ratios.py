@@ -1,4 +1,4 @@
-"""Ratios of paired measurements: their median, its interval, and the verdict."""
+"""Ratios of paired measurements: their median, its confidence interval, and the verdict."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Comparison:
     """The median of the pairs' ratios; more than 1 if this tree takes longer."""
     low: float
     high: float
-    """The ends of the interval of `ratio`."""
+    """The ends of the 95 % confidence interval of `ratio`."""
 
     @property
     def verdict(self) -> str:
@@ -61,7 +61,7 @@ def is_slower(comparisons: Iterable[Comparison]) -> bool:
 
 
 def lower_rank(pairs: int) -> int:
-    """Return the rank, from below, of the ratio that begins the interval of the median; the interval ends at the same
+    """Return the rank, from below, of the ratio that begins the median's confidence interval, which ends at the same
     rank from above.
 
     The interval is the narrowest that covers the median with a probability of at least 95 %, for any distribution: each

@@ -103,7 +103,7 @@ def sustained(trial: Trial) -> Iterator[Comparison]:
 
 def fairness(trial: Trial) -> Iterator[Comparison]:
     """Compare the median time of an organization's answers while another requests as many uncached dashboards as it is
-    allowed.
+    allowed to.
 
     The 99th percentiles of the unpaired case need more samples than a pair has.
     """
@@ -124,7 +124,7 @@ def fairness(trial: Trial) -> Iterator[Comparison]:
 
 
 def _cold(name: str, address: Address, number: int, **filters: str) -> dict[str, float]:
-    """Return the seconds and the processor seconds for an uncached dashboard, with different days for each number."""
+    """Return the elapsed seconds and the CPU time for an uncached dashboard, with different days for each number."""
     path = f"/analytics/dashboard?{_days(number + 1)}&{urlencode(filters)}"
     before = _processor_seconds(address.pid)
     taken = seconds(partial(get, address.port, path, address.key))
@@ -132,7 +132,7 @@ def _cold(name: str, address: Address, number: int, **filters: str) -> dict[str,
 
 
 def _processor_seconds(pid: int) -> float:
-    """Return the processor seconds used by all threads of a process, by its CPU-time clock in Linux."""
+    """Return the CPU time used by all threads of a process, in seconds, from its CPU-time clock in Linux."""
     return time.clock_gettime((~pid << 3) | 2)
 
 

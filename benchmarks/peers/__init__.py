@@ -24,7 +24,7 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class World:
-    """A lake with generated visits, which all peers are queried about."""
+    """A lake with the generated visits that all peers are queried about."""
 
     lake: Lake
     name: str

@@ -23,8 +23,9 @@ _COUNTING: Final = {
         "pages of": "uniqExactIfState(path, path != '')", "pages": "uniqExactIfMerge(pages)",
     },
 }  # fmt: skip
-"""The ways to store visitors by day. A view that grows as visits land must store their hashes, exactly or
-approximately; a view refreshed after each day needs to store only their number, since the next day has other visitors.
+"""Expressions for the visitors and pages of a day, by peer. A view that grows as visits land must store the
+visitors' hashes, exactly or approximately; a view refreshed after each day needs to store only the number of visitors,
+since the next day has other visitors.
 """
 
 
@@ -47,7 +48,7 @@ class ClickHouse:
         return Table(self._told, database, texts)
 
     def views(self, world: World, way: str) -> "Table":
-        """Return materialized views of the same visits, filled; `way` is a key of _COUNTING."""
+        """Return materialized views of the world's visits, filled; `way` is a key of _COUNTING."""
         base = self.table(world).database
         texts = {name: filled(text, _COUNTING[way]) for name, text in statements("clickhouse-views.sql").items()}
         steps = []

@@ -36,7 +36,7 @@ def unavailable(name: str, key: str, error: str, timeout: timedelta) -> TargetUn
     status = next((cause["status"] for cause in causes if cause["status"]), "")
     code = next((cause["code"] for cause in causes if cause["code"]), "")
     if "169.254.16" in error or "169.254.17" in error:  # the metadata services for roles of machines and containers
-        reason = "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give it a role"
+        reason = "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this host a role"
     elif status or code:
         remedy = _REMEDIES.get(code) or _REMEDIES.get(status[:3], "")
         reason = ", ".join(filter(None, (status, code))) + (f"; {remedy}" if remedy else "")

@@ -1,4 +1,4 @@
-"""Makes the requests to buckets for which obstore has no functions: listing keys exactly as stored, listing versions,
+"""Makes the bucket requests for which obstore has no functions: listing keys exactly as stored, listing versions,
 and listing and aborting unfinished uploads.
 
 obstore signs each request, so credentials are found and used in the same way everywhere.

@@ -40,7 +40,7 @@ def is_odd(key: str) -> bool:
 
 
 def parse_target(text: str) -> str:
-    """Return the normalized target: an absolute folder or s3://bucket/prefix; "" for none. Raises BadInput."""
+    """Return the absolute folder or the normalized s3://bucket/prefix; "" for "". Raises BadInput for any other URL."""
     if not re.match(r"\w+:/", text):  # otherwise s3:/x would be a folder called `s3:`
         return str(Path(text).absolute()) if text else ""
     if not (match := _BUCKET.fullmatch(text)):
@@ -55,8 +55,8 @@ def parse_target(text: str) -> str:
 
 
 def open_target(name: str) -> "ObjectStore":
-    """Return the target with this name, even if it is unreachable. Raises BadInput for a bucket without the extra
-    `publish`.
+    """Return the target with this name, even if it is unreachable. Raises BadInput for a bucket if the extra `publish`
+    is not installed.
     """
     return Bucket(name) if name.startswith("s3://") else Folder(name)
 

@@ -48,8 +48,8 @@ class Options:
     layout: LineLayout | None = None
     skip_assets: bool = False  # whether requests for images, stylesheets, scripts and fonts are left out
     needs_domain: bool = False  # whether a log with no hosts in its lines requires `domain`
-    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; empty: RECOMMENDED
-    guesses_columns: bool = False  # whether JSON in no known format is read by guessing from its keys
+    captures: tuple[str, ...] = ()  # the headers that HAProxy captures, in order; empty: RECOMMENDED of captures.py
+    guesses_columns: bool = False  # whether the columns of JSON in no known format are guessed from its keys
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
@@ -87,7 +87,7 @@ class Options:
 
     @property
     def may_be_mixed(self) -> bool:
-        """Whether lines may be in formats other than the log's: true if no option describes the lines."""
+        """True if lines may be in formats other than the log's: if no option describes the lines."""
         return self.reader == "auto" and not self.columns.renamed
 
     def with_flag(self, log_format: str) -> str:

@@ -26,7 +26,7 @@ from tests.support.forks import ROOT
 from tests.support.tables import examples, examples_at_once, tables
 
 FACTS = tables(__file__)["facts"]
-"""The facts of the first line of each format, except for facts that the format determines."""
+"""The facts of the request in each format's example, except for facts that the format determines."""
 FORMAT_LINES = {name: (text, FACTS | facts) for name, (text, facts) in tables(__file__)["formats"].items()}
 """For each format, the text of a log with a request in its last line, and the facts of that request."""
 EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_a_reason"]
@@ -110,7 +110,7 @@ def test_a_request_line_is_split_or_empty_but_never_rejected(read, log_format):
         assert told == (None, *expected), request_line
 
 
-def test_undecodable_bytes_become_the_replacement_character(read):
+def test_undecodable_bytes_and_nul_become_replacement_characters(read):
     (found,) = read("combined", COMBINED.encode().replace(b"abc", b"caf\xe9").replace(b"Mozilla", b"Moz\0illa"))
     assert (found["target"], found["user_agent"][:8]) == ("/caf\ufffd?q=1", "Moz\ufffdilla")
 
@@ -154,7 +154,7 @@ def by(layout):
 
 
 @examples("layout", "line", "given")
-def test_an_nginx_log_format_is_read_as_described(read, layout, line, given):
+def test_a_line_is_read_as_its_nginx_log_format_describes(read, layout, line, given):
     (found,) = read("nginx", line, by(layout))
     assert found["reason"] == given if isinstance(given, str) else found == FACTS | given
 
@@ -194,7 +194,7 @@ OF_APACHE = [
 
 
 @pytest.mark.parametrize(("layout", "line", "given"), OF_APACHE)
-def test_an_apache_log_format_is_read_as_described(read, layout, line, given):
+def test_a_line_is_read_as_its_apache_log_format_describes(read, layout, line, given):
     (found,) = read("apache", line, by(layout))
     assert (
         found["reason"] == given if isinstance(given, str) else found == FACTS | {"domain": "", "country": ""} | given
@@ -285,7 +285,7 @@ def test_no_format_matches_a_line_in_another_format(read, log_format):
 
 
 @pytest.mark.parametrize("log_format", REQUIRED_TEXTS)
-def test_lines_without_the_required_text_do_not_match(read, log_format):
+def test_a_format_rejects_lines_without_its_required_text(read, log_format):
     text = "\n".join(text for text, _ in FORMAT_LINES.values())
     assert None in [row["reason"] for row in read(log_format, text)]
     for other in ("", "("):
@@ -293,7 +293,7 @@ def test_lines_without_the_required_text_do_not_match(read, log_format):
         assert None not in [row["reason"] for row in read(log_format, without)]
 
 
-def test_formats_without_their_required_text_are_skipped(reader, monkeypatch):
+def test_formats_are_skipped_if_a_log_lacks_their_required_text(reader, monkeypatch):
     tried, read = [], reader.read
 
     def noted(lines, log_format, context):
@@ -345,9 +345,9 @@ SPOILT = st.builds(
 
 @given(st.lists(SPOILT, min_size=20, max_size=40))
 @tried(3)
-def test_every_reader_accounts_for_any_line(reader, lines):
+def test_any_line_gives_at_most_one_result_in_every_format(reader, lines):
     table = split_lines("\n".join(lines).encode(), 2)
-    usual, _, _ = tables(__file__)["test_an_nginx_log_format_is_read_as_described"][-1]
+    usual, _, _ = tables(__file__)["test_a_line_is_read_as_its_nginx_log_format_describes"][-1]
     directive = FORMAT_LINES["w3c"][0].partition("\n")[0].encode()
     guide = FormatContext(b"time,path", directive, layout=parse_layout(usual))
     for log_format in (*FORMATS, "nginx"):

@@ -40,7 +40,7 @@ def test_an_object_differs_by_the_keys_that_it_lacks(line, log_format, wanted):
     assert nearest_format(line) == (log_format, None, wanted)
 
 
-def test_a_truncated_object_differs_where_it_ends():
+def test_a_truncated_object_differs_at_its_unterminated_string():
     assert nearest_format('{"time": "2026') == ("ndjson", 9, "JSON (Unterminated string starting at)")
 
 

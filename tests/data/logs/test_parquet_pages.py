@@ -104,7 +104,7 @@ def test_rows_that_share_a_long_string_are_read_a_few_at_a_time(tmp_path, monkey
 
 
 @pytest.mark.parametrize("byte", [0x00, 0x0C, 0x19, 0x7F, 0xFF])
-def test_damaged_headers_are_reported(byte):
+def test_damaged_bytes_give_an_estimate_or_an_error(byte):
     content = written(ROWS[:100], data_page_version="2.0").getvalue()
     column = row_groups(io.BytesIO(content))[0][0]
     for place in range(4, len(content)):

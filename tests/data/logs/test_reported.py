@@ -56,7 +56,7 @@ def refusal(row):
 # Complete rows
 
 
-def test_every_reported_field_is_stored():
+def test_reported_fields_become_the_facts_of_a_visit():
     row = {
         "time": "2026-03-04T12:30:00.25+02:00", "ip": "203.0.113.7", "method": "POST", "status": 404,
         "url": "https://Go.Example:8443/abc?utm_source=News#top", "user_agent": "Mozilla/5.0",
@@ -75,7 +75,7 @@ def test_missing_fields_have_their_defaults(nothing):
 
 
 @pytest.mark.parametrize("domain", ["", "go.example"])
-def test_a_path_and_a_url_with_only_a_path_are_equal(domain):
+def test_a_url_with_only_a_path_is_read_like_a_path(domain):
     assert read({"url": "/a?x=1", "domain": domain, "path": ""}) == facts_of(path="/a?x=1", domain=domain)
 
 
@@ -99,7 +99,7 @@ def test_nul_becomes_the_replacement_character():
     assert read(r'{"url": "https://g/\u0000?\u0000"}').target == ("g", "/\ufffd", "\ufffd")
 
 
-def test_a_row_may_be_16384_bytes_long():
+def test_a_row_may_have_16384_bytes_but_no_more():
     longest = '{"path": "/%s"}' % ("x" * (MAX_ROW_BYTES - 13))
     assert MAX_ROW_BYTES == 16_384
     assert len(read(longest).target.path) == MAX_ROW_BYTES - 12
@@ -147,14 +147,14 @@ def test_an_invalid_value_is_rejected_with_its_reason(field, why, values):
 
 
 @pytest.mark.parametrize("time", ["1e999", "-1e999", "1" * 400 + ".5", "1" + "0" * 5_000, "-1" + "0" * 5_000])
-def test_an_unrepresentable_number_is_rejected_immediately(time):
+def test_a_time_that_is_an_unrepresentable_number_is_rejected(time):
     why = refusal(f'{{"path": "/", "time": {time}}}')
     assert why in {"Number out of range: time", "Integer value out of range: time"}
 
 
 @given(st.datetimes(datetime(1973, 3, 4), NOW + timedelta(1)))
 @some
-def test_every_unit_and_zone_gives_the_same_time(moment):
+def test_text_and_numbers_in_every_unit_give_the_same_time(moment):
     micros = (moment - EPOCH) // timedelta(microseconds=1)
     assert facts_of(time=micros).visited_at == moment
     assert facts_of(time=f"{moment.isoformat()}Z").visited_at == moment
@@ -180,7 +180,7 @@ def test_a_url_gives_domain_path_and_query(url, target):
     assert read({"path": url}).target == target
 
 
-def test_the_domain_in_a_url_overrides_the_field():
+def test_the_domain_in_a_url_overrides_the_domain_field():
     assert read('{"url": "https://a.example/x", "domain": "b.example"}').target == ("a.example", "/x", "")
     assert read('{"url": "/x", "domain": "b.example"}').target == ("b.example", "/x", "")
 
@@ -298,7 +298,7 @@ MANY = 1_000_000  # rows or blank lines; 2 MB
 
 
 @pytest.mark.parametrize("body", [b"[" + b"0," * MANY + b"0]", b'["",' * MANY, b"0\n" * MANY, b"\n" * 2 * MANY])
-def test_a_body_of_millions_of_rows_is_rejected_early(body):
+def test_memory_for_a_body_of_a_million_rows_is_limited(body):
     def split():
         _short_array.cache_clear()
         with suppress(BadInput):
@@ -308,7 +308,7 @@ def test_a_body_of_millions_of_rows_is_rejected_early(body):
 
 
 @pytest.mark.parametrize(("start", "between", "end"), [(b"[", b",", b"]"), (b"", b"\n", b""), (b"", b"\n\n", b"\n")])
-def test_too_many_rows_are_rejected_whatever_they_contain(start, between, end):
+def test_too_many_rows_are_rejected_regardless_of_content(start, between, end):
     for row in (A, b"0", b'{"a":",,,,"}'):
         assert len(split_rows(start + between.join([row] * MAX_ROWS) + end)) == MAX_ROWS
         with pytest.raises(TooManyRows):

@@ -25,7 +25,7 @@ from data.signals import BITS
         ({"verified_bot": "Search Engine Crawler"}, "edge_verified"),
     ],
 )
-def test_a_value_in_a_record_gives_a_fact(record, facts):
+def test_each_value_in_a_record_gives_a_fact_or_none(record, facts):
     assert request_facts(RequestRecord(**record)) == (BITS[facts] if facts else None)
 
 
@@ -61,7 +61,7 @@ def test_fetch_metadata_distinguishes_pages_from_parts(mode, dest, facts):
         (None, "", "fetch_absent"),
     ],
 )
-def test_all_logged_fetch_metadata_headers_must_have_been_sent(mode, site, fact):
+def test_fetch_metadata_counts_as_sent_if_all_logged_headers_are(mode, site, fact):
     assert request_facts(RequestRecord(fetch_mode=mode, fetch_site=site)) == BITS[fact]
 
 
@@ -92,7 +92,7 @@ SCRIPT = {"scheme": "http", "accept": "*/*", "accept_language": "de"}
         ({"fetch_mode": "navigate"}, False),
     ],
 )
-def test_an_accept_header_without_html_means_a_file_or_data(changes, is_file):
+def test_an_accept_header_without_html_may_mean_a_file_or_data(changes, is_file):
     bits = request_facts(RequestRecord(**SCRIPT | changes)) or 0
     assert (bits & BITS["accepts_no_page"] != 0) is is_file
 

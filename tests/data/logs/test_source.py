@@ -66,7 +66,7 @@ def test_the_first_bytes_determine_the_compression(tmp_path, name, packed):
 
 @pytest.mark.parametrize("packed", [gz, zst, zst_after_skipped], ids=["gzip", "zstd", "skipped"])
 @pytest.mark.parametrize("cuts", [(700,), (0, 1, 20_000), (len(TEXT),)])
-def test_gzip_members_and_zstd_frames_are_read_as_one_content(tmp_path, packed, cuts):
+def test_gzip_members_and_zstd_frames_are_read_as_one_stream(tmp_path, packed, cuts):
     bounds = [0, *cuts, len(TEXT)]
     parts = [packed(TEXT[start:end]) for start, end in pairwise(bounds)]
     path = write(tmp_path, b"".join(parts))
@@ -80,7 +80,7 @@ def test_zeros_that_pad_a_gzip_file_are_not_content(tmp_path):
     assert not identify(path, ()).is_truncated
 
 
-def test_zeros_after_a_gzip_member_are_dropped(tmp_path):
+def test_zeros_after_a_gzip_member_are_not_kept_in_memory(tmp_path):
     path = write(tmp_path, gz(TEXT) + bytes(16 * source.CHUNK_BYTES))
     assert traced_peak(lambda: identify(path, ())) < 4 * source.CHUNK_BYTES
 
@@ -142,7 +142,7 @@ def test_a_truncated_second_gzip_member_is_read_up_to_the_cut(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [4, 5, 10, 1000, 299_000])
-def test_a_truncated_zstd_file_keeps_the_earlier_frames(tmp_path, kept):
+def test_a_truncated_zstd_file_gives_its_readable_part(tmp_path, kept):
     path = write(tmp_path, zst(UNEVEN) + zst(UNEVEN)[:kept])
     content = identify(path, ())
     assert content.is_truncated
@@ -282,7 +282,7 @@ def test_a_block_of_short_lines_is_cut_at_the_right_offsets(tmp_path, monkeypatc
     assert [block.end for block in found] == [*accumulate(len(block.text) for block in found)]
 
 
-def test_a_file_may_expand_a_thousandfold_but_no_more(tmp_path, monkeypatch):
+def test_a_file_may_expand_up_to_the_limit_but_no_more(tmp_path, monkeypatch):
     monkeypatch.setattr(source, "MAX_UNCHECKED_BYTES", 1_000)
     path = write(tmp_path, zst(b"\n" * 15_000))
     monkeypatch.setattr(source, "MAX_EXPANSION", 15_000 // path.stat().st_size + 1)

@@ -112,7 +112,7 @@ def test_every_writer_refuses_an_older_manifest(lake, tmp_path, writer):
     assert not (tmp_path / "backup").exists()
 
 
-def test_an_older_manifest_is_readable_until_a_rebuild(root):
+def test_an_older_manifest_is_readable_and_can_be_rebuilt(root):
     for path in root.rglob("*.parquet"):
         os.utime(path)  # forces hashing again
         path.chmod(0o600)
@@ -226,7 +226,7 @@ def test_changes_during_the_check_do_not_suggest_an_old_manifest(lake, monkeypat
         ("pathlib.Path.rename", False),
     ],
 )
-def test_leftovers_from_a_kill_do_not_block_readers(lake, monkeypatch, place, is_there):
+def test_leftovers_from_a_kill_do_not_block_later_programs(lake, monkeypatch, place, is_there):
     land(lake, "acme", [visit(visited_at=MOMENT, path="/first")])
     lake.manifest.close()
     monkeypatch.setattr(place, lambda *_: os._exit(9))

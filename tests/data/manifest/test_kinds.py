@@ -77,7 +77,7 @@ def test_expiring_another_day_leaves_the_file_live(manifest, kind):
     assert manifest.files.is_live(FILE.path)
 
 
-def test_an_erasure_makes_dead_files_deletable_earlier(manifest, kind):
+def test_an_erasure_makes_dead_files_with_visits_deletable_now(manifest, kind):
     with database_of(manifest).transaction() as db:
         expire(db, kind, FILE.path, NOW + timedelta(1))
     expected = [FILE.path] if kind.holds_visits else []

@@ -108,7 +108,7 @@ def test_a_day_that_is_over_in_its_zone_is_merged_and_expires(lake, zone, is_ove
     assert sum(file.visits for file in lake.manifest.files.live("acme")) == (0 if is_over else 2)
 
 
-def test_a_followed_log_is_dated_in_its_zone_across_midnight(lake, tmp_path):
+def test_visits_in_a_followed_log_are_dated_in_its_zone(lake, tmp_path):
     lake.manifest.organizations.set_zone("acme", TOKYO)
     log = tmp_path / "access.log"
     follower = Follower(lake, Importer(lake), log, Options("acme", "go.example"), notify=print)
@@ -137,7 +137,7 @@ def test_a_rebuilt_manifest_keeps_the_zone(lake):
         assert again.manifest.organizations.zone("acme") == TOKYO
 
 
-def test_a_rebuild_rejects_an_organization_dated_in_two_zones(lake, tmp_path):
+def test_a_rebuild_rejects_an_organization_with_two_zones(lake, tmp_path):
     land(lake, "acme", [visit()])
     (path,) = lake.root.glob("visits/organization=acme/*/*.parquet")
     kept = path.read_bytes()

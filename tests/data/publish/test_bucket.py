@@ -106,7 +106,7 @@ def test_versions_from_before_a_suspension_leave_an_erasure_due(store, lake, pub
     assert "it has earlier versions of objects, from before its versioning was suspended" in erase(lake, clock)
 
 
-def test_a_suspended_bucket_without_old_versions_is_accepted(store, lake, publish, clock):
+def test_suspended_versioning_without_old_versions_is_accepted(store, lake, publish, clock):
     store.versioning = "Suspended"
     canary(lake)
     publish()
@@ -124,7 +124,7 @@ def test_objects_that_cannot_be_deleted_leave_an_erasure_due(store, lake, publis
 # Uploads
 
 
-def test_an_erasure_deletes_upload_parts_first(store, lake, publish, clock):
+def test_an_erasure_deletes_the_copys_unfinished_uploads(store, lake, publish, clock):
     canary(lake)
     publish()
     store.uploads |= {"1": ("lake/acme/visits/a", {1: b"canary"}), "2": ("other/lake", {1: b"theirs"})}
@@ -300,7 +300,7 @@ CHECKPOINT_DAMAGES = {
 @pytest.mark.parametrize("is_read_without", [True, False], ids=["all versions", "later versions only"])
 @pytest.mark.parametrize("damage", CHECKPOINT_DAMAGES)
 @pytest.mark.parametrize("name", ["_last_checkpoint", ".checkpoint.parquet"])
-def test_a_damaged_checkpoint_is_skipped_and_rewritten(store, lake, clock, caplog, name, damage, is_read_without):
+def test_a_damaged_checkpoint_does_not_prevent_an_erasure(store, lake, clock, caplog, name, damage, is_read_without):
     canary(lake)
     LakePublisher(lake, PLACE).publish("acme")
     versions = dict(store.buckets["bucket"])
@@ -326,7 +326,7 @@ def test_a_damaged_checkpoint_is_skipped_and_rewritten(store, lake, clock, caplo
 
 
 @pytest.mark.parametrize(("how", "words"), WORDS.items())
-def test_each_failure_is_reported_with_its_remedy(store, lake, publish, how, words, monkeypatch):
+def test_each_failure_is_reported_with_its_cause_or_remedy(store, lake, publish, how, words, monkeypatch):
     monkeypatch.setattr(targets, "_TIMEOUT", timedelta(seconds=2))
     store.fail("GET /bucket/lake/traffic.json", how)
     canary(lake)

@@ -1,4 +1,4 @@
-"""A published copy matches the manifest, whatever happens to the lake, the target and the publisher."""
+"""A published copy matches the manifest, regardless of what happens to the lake, the target and the publisher."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +63,7 @@ def test_a_copy_matches_the_manifest_after_every_change(lake, there, publish):
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["the same object", "another one"])
-def test_the_log_marks_merges_as_changing_no_values(lake, there, publish, is_new):
+def test_the_log_marks_only_pure_merges_as_changing_no_values(lake, there, publish, is_new):
     def changed():
         (LakePublisher(lake, str(there)).publish if is_new else publish)("acme")
         newest = max((there / "acme/visits/_delta_log").glob("*.json")).read_text().splitlines()
@@ -115,7 +115,7 @@ def test_erased_visits_disappear_from_every_object_of_the_copy(lake, there, publ
     assert [copy.due_since for copy in lake.manifest.copies.find()] == [None]
 
 
-def test_replaced_files_stay_published_until_deleted_in_the_lake(lake, there, publish):
+def test_files_deleted_in_the_lake_leave_the_copy_the_next_day(lake, there, publish):
     for path in ("/a", "/b"):
         land(lake, "acme", [at(2, path=path)])
     publish()
@@ -137,7 +137,7 @@ def test_replaced_files_stay_published_until_deleted_in_the_lake(lake, there, pu
     assert_whole(lake, there)
 
 
-def test_an_unreachable_target_stays_due_until_it_is_reached(lake, there, publish, monkeypatch):
+def test_an_erasure_stays_due_until_its_target_is_reached(lake, there, publish, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     publish()
     with monkeypatch.context() as patch:
@@ -221,7 +221,7 @@ def test_after_many_versions_readers_start_at_a_checkpoint(lake, there, publish,
 
 
 @pytest.mark.parametrize("named", [None, 0], ids=["none", "an earlier one"])
-def test_an_unreferenced_checkpoint_is_written_again(lake, there, publish, monkeypatch, named):
+def test_a_missing_or_old_checkpoint_reference_is_rewritten(lake, there, publish, monkeypatch, named):
     """A program may be killed between writing a checkpoint and naming it; readers use the named checkpoint."""
     monkeypatch.setattr(publishing, "MAX_VERSIONS", 1)
     for day in (2, 3):
@@ -248,7 +248,7 @@ def test_a_current_copy_is_recorded_at_most_every_two_minutes(lake, there):
     assert recorded == [NOW, NOW, NOW + timedelta(minutes=3)]
 
 
-def test_an_interrupted_publication_resumes_later(lake, there):
+def test_an_interrupted_publication_is_completed_by_the_next(lake, there):
     land(lake, "acme", [at(2), at(3)])
     publisher = LakePublisher(lake, str(there))
     publisher.interrupt()

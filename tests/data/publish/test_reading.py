@@ -89,7 +89,7 @@ def test_a_changed_merge_is_not_read_from_its_published_sources(lake, publish, f
     assert found() == (0, 1)
 
 
-def test_erased_visits_are_not_found_while_still_published(lake, there, publish, found, monkeypatch):
+def test_erased_visits_are_not_found_even_if_still_published(lake, there, publish, found, monkeypatch):
     land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
     publish()
     with monkeypatch.context() as patch:
@@ -115,14 +115,14 @@ def test_a_line_read_again_is_found_only_in_its_new_form(lake, publish, found, t
     assert (before, found()) == ((1, 0), (0, 1))
 
 
-def test_organizations_are_found_separately(lake, publish, found):
+def test_each_organizations_visits_are_found_separately(lake, publish, found):
     for name in ("acme", "other"):
         land(lake, name, [at(2, path=f"/{name}")])
     publish("other")
     assert (found("acme"), found("other")) == ((0, 1), (1, 0))
 
 
-def test_a_log_is_read_despite_missing_oldest_versions(lake, there, publish, found, monkeypatch):
+def test_a_log_without_its_oldest_versions_is_read(lake, there, publish, found, monkeypatch):
     monkeypatch.setattr(publishing, "MAX_VERSIONS", 2)
     land(lake, "acme", [at(2)])
     publish()
@@ -150,7 +150,7 @@ def test_links_are_found_once_they_are_published(lake, there, publish):
         assert found() == ([[code]], 0)
 
 
-def test_a_missing_file_counts_as_damage_unless_it_was_replaced(lake, there, publish):
+def test_a_missing_live_file_counts_as_damage(lake, there, publish):
     land_open_day(lake, "a")
     publish()
     merge(lake)

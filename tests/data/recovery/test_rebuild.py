@@ -270,9 +270,9 @@ def days_expired(lake, first_kept):
 
 
 @pytest.mark.parametrize("removed", [days_removed, days_expired])
-def test_older_lines_do_not_count_again_after_an_erasure(lake, tmp_path, removed):
+def test_a_rebuild_counts_no_line_again_after_a_removal(lake, tmp_path, removed):
     """A log grew without a final newline, so the files of its last lines replaced each other in a chain; one file of
-    the chain is erased.
+    the chain is erased or expires.
     """
     log, days = tmp_path / "access.log", [20, 21, 12, 22]
     for count in (2, 3, 4):
@@ -375,7 +375,7 @@ def test_pending_visits_in_an_older_manifest_count_once(lake, is_merged):
         ("follow", "cut line"),
     ],
 )
-def test_a_grown_log_counts_once_if_the_rebuild_is_answered_yes(lake, tmp_path, program, history):
+def test_a_grown_log_counts_once_if_the_answer_is_yes(lake, tmp_path, program, history):
     """The older manifest has the log's first lines, and two visits from one of their days, which are merged with them
     in some histories."""
     log = tmp_path / "a.log"

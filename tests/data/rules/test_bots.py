@@ -224,7 +224,7 @@ def test_an_excluded_pattern_exists_and_matches_a_person(classifier, signs, row)
 
 
 @examples("filler", "longest")
-def test_an_overlong_user_agent_costs_no_more_than_the_longest(classifier, filler, longest):
+def test_the_cost_of_an_overlong_user_agent_is_limited(classifier, filler, longest):
     """Only the beginning of a string is read, however long the string is. No string is classified twice."""
     number = itertools.count()
 

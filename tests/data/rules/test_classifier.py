@@ -60,7 +60,7 @@ def test_referrer_spam_is_automated_with_any_browser(classify, host):
 @pytest.mark.parametrize("query", ["", AI_QUERY])
 @pytest.mark.parametrize("referrer", ["", AI_REFERRER, "https://www.google.com/"])
 @examples_at_once("user_agent", "kind", "ai_source")
-def test_a_bot_stays_a_bot_whatever_link_it_follows(classify, user_agent, kind, ai_source, referrer, query):
+def test_a_bot_stays_a_bot_regardless_of_referrer_and_query(classify, user_agent, kind, ai_source, referrer, query):
     found = classify(user_agent, referrer=referrer, query=query)
     assert (found.agent_kind, found.ai_source) == (kind, ai_source)
     assert found.bot_category == CATEGORY_OF_KIND[kind]
@@ -279,7 +279,7 @@ LEAST = {("people", "bot_category"): 1.0, ("people", "device_type"): 0.98} | dic
 
 
 @pytest.mark.parametrize(("name", "label"), LEAST)
-def test_the_corpus_is_classified_as_labelled(classifier, name, label):
+def test_nearly_all_of_the_corpus_is_classified_as_labelled(classifier, name, label):
     rows = [row for row in labelled(name) if label in row]
     results = [(row[label], getattr(classifier.classify(request_of(row)), label), row) for row in rows]
     wrong = [(expected, found, row) for expected, found, row in results if found != expected]
@@ -299,7 +299,7 @@ def test_every_row_of_the_corpus_has_labels_and_a_source(name):
         assert row["source"].startswith("https://")
 
 
-def test_the_corpus_has_no_duplicate_requests():
+def test_no_file_of_the_corpus_has_duplicate_requests():
     requests = [
         (name, row.get("user_agent"), row.get("referrer"), row.get("url")) for name in NAMES for row in labelled(name)
     ]

@@ -35,7 +35,7 @@ def test_a_rule_has_only_one_normalized_form(kind, given, kept):
         ("path", "/a?b=c", "'/a?b=c' is not a path"),
     ],
 )
-def test_an_invalid_rule_is_rejected_by_name(kind, given, problem):
+def test_the_error_about_an_invalid_rule_quotes_its_value(kind, given, problem):
     with pytest.raises(BadInput) as raised:
         checked_exclusion(kind, given)
     assert str(raised.value).startswith(problem)
@@ -50,7 +50,7 @@ def test_the_root_excludes_every_path():
     assert OwnRules([Exclusion("path", "/")]).of_path("/a/b") == BITS["own_rule"]
 
 
-def test_address_rules_ignore_other_values():
+def test_address_rules_ignore_values_that_are_not_addresses():
     own = OwnRules([checked_exclusion("address", "0.0.0.0/0")])
     assert [own.of_address(text) for text in ("", "-", "unknown", "198.51.100.7")] == [0, 0, 0, BITS["own_address"]]
 
@@ -60,7 +60,7 @@ def test_text_with_a_lone_surrogate_is_searched_like_other_text():
     assert [own.of_agent("\ud800bot"), own.of_path("/a/\ud800")] == [BITS["own_rule"]] * 2
 
 
-def test_the_digest_covers_agents_and_paths():
+def test_the_digest_covers_agents_and_paths_but_not_addresses():
     rules = [Exclusion("agent", "a"), Exclusion("path", "/a")]
     digests = {OwnRules(some).digest for some in ([], rules[:1], rules[1:], rules)}
     assert len(digests) == 4

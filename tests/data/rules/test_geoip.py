@@ -89,7 +89,7 @@ def test_any_record_gives_a_two_letter_country_code_or_none(record):
 # Files that are not databases
 
 
-def test_a_file_that_is_not_a_database_is_rejected_by_name(tmp_path, file, database):
+def test_the_error_about_an_invalid_database_names_its_path(tmp_path, file, database):
     database({HERE: MAXMIND})
     whole = file.read_bytes()
     for path in (tmp_path / "nowhere.mmdb", tmp_path):
@@ -142,7 +142,7 @@ print(CountryDatabase(Path(sys.argv[1])).lookup("81.2.69.7"))
 """
 
 
-def test_a_damaged_key_in_a_record_does_not_crash(file, database):
+def test_a_damaged_key_in_a_record_does_not_crash_the_program(file, database):
     database({"81.2.69.0/24": {"country": {"iso_code": "DE"}}}, ip_version=4)
     file.write_bytes(file.read_bytes().replace(b"Gcountry", b"\xa1country"))  # one byte turns the key into a number
     ended = subprocess.run([sys.executable, "-c", ASK, file], cwd=ROOT, capture_output=True, text=True, check=False)

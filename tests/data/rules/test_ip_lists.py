@@ -207,7 +207,7 @@ def test_a_published_list_gives_public_networks_or_is_rejected(form, body):
 # Stored in the lake
 
 
-def test_a_list_is_stored_unchanged_with_its_time_in_utc(lake):
+def test_a_list_is_stored_with_its_source_and_time_in_utc(lake):
     assert snapshots(lake) == {}
     (outcome,) = refresh(lake, [list_of()], lambda row: prefixes(*OLD), NOW.astimezone(ZoneInfo("Asia/Tokyo")))
     assert outcome == (list_of(), FetchedList("gptbot", NOW, OLD), "")
@@ -239,7 +239,7 @@ def test_a_failing_list_does_not_stop_the_others(lake):
     assert list(lake.staging.iterdir()) == []
 
 
-def test_files_of_removed_lists_are_ignored(lake):
+def test_removed_lists_are_kept_and_other_files_are_ignored(lake):
     list(refresh(lake, [list_of(), list_of("long-gone")], lambda row: prefixes(*OLD), NOW))
     (lake.ip_lists / "gptbot.json~").write_text("an editor's")
     (lake.ip_lists / "README.txt").write_text("somebody's")

@@ -93,7 +93,7 @@ def test_an_address_is_inside_outside_or_inconclusive(verifier, lists, agents, a
 
 
 @pytest.mark.parametrize("hour", [0, 23])
-def test_a_list_contradicts_only_within_thirty_days(verifier, hour):
+def test_a_list_contradicts_an_agent_only_within_thirty_days(verifier, hour):
     """The hour of the download is ignored."""
     asked = verifier(home=HOME, fetched=FETCHED.replace(hour=hour))
     for days in (-10_000, -31, -30, -29, -1, 0, 1, 29, 30, 31, 10_000):
@@ -265,7 +265,7 @@ def test_proxies_are_public_networks_that_do_not_overlap():
     assert [(one, two) for one, two in pairs if one.version == two.version and one.overlaps(two)] == []
 
 
-def test_the_shipped_agents_can_be_verified():
+def test_the_shipped_agents_with_ip_lists_can_be_verified():
     lists = {row.name: FetchedList(row.name, FETCHED, HOME) for row in load(IpList, "ip_lists")}
     asked = Verifier(lists)
     rows = [row for row in load(Agent, "agents") if any(way.startswith("ip:") for way in row.verify)]

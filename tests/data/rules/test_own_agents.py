@@ -59,7 +59,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("changed", "message"), REFUSED.values(), ids=REFUSED)
-def test_an_invalid_row_is_rejected_by_number_and_field(changed, message):
+def test_the_error_about_an_invalid_row_gives_its_number(changed, message):
     with pytest.raises(BadInput) as refused:
         rows({**MONITOR, "token": "Other/", "example": "Other/1"}, MONITOR | changed)
     assert str(refused.value).startswith("agents.toml, row 2: ")
@@ -130,7 +130,7 @@ def test_the_rules_version_identifies_custom_rows():
     assert len({digest for *_, digest in versions}) == 3
 
 
-def test_a_custom_row_is_verified_by_its_list():
+def test_an_agent_in_a_custom_row_is_verified_by_its_list():
     own = rows({**MONITOR, "verify": ["ip:openai-gptbot"]})
     assert Verifier({}, tables=LakeTables(own)).verification_methods("Intranet Monitor") == ("ip:openai-gptbot",)
 

@@ -1,4 +1,4 @@
-"""A request for a path that people do not open is never a person's, whatever its user agent."""
+"""A request for a path that people do not open is never a person's, regardless of its user agent."""
 
 import re
 
@@ -81,7 +81,7 @@ def test_a_short_code_in_the_links_file_is_not_a_probe(paths):
     assert paths.kind("/robots.txt", is_link=True) == PROGRAM
 
 
-def test_both_engines_read_the_patterns_the_same_way(paths):
+def test_paths_that_pythons_engine_matches_are_recognized(paths):
     for row in ROWS:
         for path in (row.example, row.example.upper(), row.example + "x", "/launch"):
             assert bool(re.search(row.path, path, re.IGNORECASE)) <= (paths.kind(path) != "")

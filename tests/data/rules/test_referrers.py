@@ -95,7 +95,7 @@ def test_looking_up_any_host_twice_gives_the_same_row(places, host, path):
 
 
 @examples_at_once("what", "rows", "asked")
-def test_a_referrer_is_found_by_the_row_with_its_host_and_path(what, rows, asked):
+def test_a_referrer_gets_the_row_for_its_host_and_path(what, rows, asked):
     places = ReferrerTable(
         Referrer(host, kind, evidence="https://a.example", checked=date(2026, 11, 20)) for host, kind in rows.items()
     )

@@ -81,7 +81,7 @@ def test_a_referrer_in_a_release_is_recognized(classifier, newer):
     assert [one.classify(request).bot_category for one in (classifier, newer)] == ["human", "ai_referral"]
 
 
-def test_a_campaign_named_after_its_host_is_recognized(newer):
+def test_a_campaign_named_after_a_released_host_is_recognized(newer):
     assert newer.classify(Request.from_log(CHROME, query="utm_source=new.example")).ai_source == "New"
 
 

@@ -128,7 +128,7 @@ def test_campaign_sources_are_in_normalized_form():
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
 
 
-def test_each_source_and_operator_has_only_one_spelling():
+def test_sources_and_operators_do_not_differ_only_in_case():
     sources = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
     for names in (sources, {row.operator for row in AGENTS}):
         assert len({name.lower() for name in names}) == len(names)
@@ -140,7 +140,7 @@ def test_hosting_networks_are_public_and_listed_once():
     assert len(networks) == len(set(networks)) > 15_000
 
 
-def test_every_row_was_checked_in_2026_or_later():
+def test_rows_of_most_tables_were_checked_in_2026_or_later():
     checked = [row.checked for row_type, rows in ROWS.items() if row_type not in (IpList, Proxy) for row in rows]
     assert all(type(day) is date and day >= date(2026, 1, 1) for day in checked)
 
@@ -226,7 +226,7 @@ def test_an_invalid_pattern_or_network_is_rejected(table, row_type, field, value
 
 
 @pytest.mark.parametrize("text", ["[proxy]\noperator = 'A'\n", "proxy = ['A']\n", "proxy = 7\n", "[[proxy]\n"])
-def test_a_file_without_rows_is_rejected_by_name(table, text):
+def test_the_error_about_a_table_without_rows_names_its_file(table, text):
     with pytest.raises(ValueError, match=r"^proxies\.toml"):
         table(Proxy, text)
 

@@ -101,6 +101,6 @@ def test_history_without_own_agents_must_be_reclassified(lake):
     assert status_of(lake, NOW).reclassify_due
 
 
-def test_the_status_reports_an_invalid_table(lake):
+def test_an_invalid_table_does_not_change_the_rules_version(lake):
     lake.own_agents.write_text("[[agent]]\n")
     assert rules_version_of(lake) == status_of(lake, NOW).rules_version == rules_version()

@@ -1,4 +1,4 @@
-"""The manifest records the request facts of each day, whichever task rewrites the files."""
+"""The manifest records the request facts of each day, and keeps them when tasks rewrite the files."""
 
 import json
 from datetime import UTC, date, datetime
@@ -68,7 +68,7 @@ def test_an_import_of_a_log_without_headers_records_none(lake, load):
     assert found == {date(2015, 5, 17): NETWORKS}
 
 
-def test_a_reported_visit_with_headers_records_them(lake):
+def test_headers_of_a_reported_visit_give_facts(lake):
     live = LiveIngest(lake, now=lambda: NOW)
     reported = {"time": "2026-03-09T11:00:00Z", "url": "https://go.example/a", "accept_language": ""}
     live.land([Submission("acme", [json.dumps(reported).encode()])])

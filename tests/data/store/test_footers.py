@@ -102,7 +102,7 @@ def test_one_removal_record_lists_all_removed_files(lake, way):
     assert {batch.id for batch in footer.batches} == batches
 
 
-def test_a_completed_line_names_the_unfinished_file_it_replaces(lake, load):
+def test_a_footer_names_the_unfinished_file_that_was_replaced(lake, load):
     begun = line("/a") + line("/cut")[:-2]
     load(begun)
     (unfinished,) = [file for file in lake.manifest.files.live("acme") if file.unfinished_of]

@@ -58,7 +58,7 @@ def test_a_symbolic_link_to_a_missing_folder_is_reported(tmp_path):
     assert not (tmp_path / "disk").exists()
 
 
-def test_a_file_in_place_of_the_lake_folder_is_reported(lake):
+def test_a_file_in_place_of_a_lake_folder_is_reported(lake):
     for folder in (".staging", "visits", "rejects"):
         shutil.rmtree(lake.root / folder)
         (lake.root / folder).write_text("in the way")

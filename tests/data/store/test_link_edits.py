@@ -118,7 +118,7 @@ def test_an_index_notices_an_edit(edited):
     assert index.links("acme").has_short_code("e")
 
 
-def test_reports_read_edited_links(edited):
+def test_the_sql_views_contain_edited_links(edited):
     Warehouse(edited)  # which writes the seeds
     with duckdb.connect() as shell:  # like the text of `traffic views`, which is plain SQL over files
         shell.execute(script(take_snapshot(edited, Scope("acme", date(2026, 3, 1), date(2026, 3, 2)))))
@@ -184,7 +184,7 @@ def test_too_many_changes_are_folded_by_an_edit(edited, monkeypatch):
 @pytest.mark.parametrize(("most", "age", "is_folded"), [
     (2, timedelta(0), True), (3, timedelta(0), False), (3, FOLDED_AFTER + timedelta(hours=1), True),
 ])  # fmt: skip
-def test_changes_are_folded_by_count_and_age(edited, most, age, is_folded):
+def test_changes_are_folded_if_too_many_or_too_old(edited, most, age, is_folded):
     fold_due(edited, datetime.now(UTC) + age, most)
     assert (edited.manifest.links.live("acme").changes is None) == is_folded
 
