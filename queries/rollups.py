@@ -57,7 +57,7 @@ CHUNK_VISITS: Final = 500_000
 
 MAX_VISITS_IN_MEMORY: Final = 60_000
 """Up to this number of visits, a month is read once for all relations; otherwise each relation opens every file twice.
-For 33,000 visits, reading once halves the processor time. Each visit is kept a second time for its domain: 150,000
+For 33,000 visits, reading once halves the CPU time. Each visit is kept a second time for its domain: 150,000
 visits took 73 MB.
 """
 
@@ -128,8 +128,9 @@ class RollupBuilder:
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress = ignore_progress) -> int:
         """Build the missing rollups of closed days for at most `limit` months, and return the number of months built.
 
-        Without `wait`, months are skipped while another process rewrites their organization's files. A month with a
-        damaged file is skipped; unless `limit` is reached, LakeDamaged is raised for the first such month at the end.
+        Without `wait`, months are skipped while another process rewrites their organization's files. A month that
+        cannot be counted is skipped; the first LakeDamaged or duckdb.Error is raised at the end, unless `limit` is
+        reached.
         """
         self._queue = self._queue or self._months_to_build()
         if not self._queue:

@@ -38,7 +38,7 @@ class Scope:
     utm_source: str | None = None
     utm_campaign: str | None = None
     no_domain: bool | None = None  # True: only visits without a domain
-    search: str | None = None  # text in a link; this and the next five select and order rows of all-links, not visits
+    search: str | None = None  # text in a link; these six fields select and order the rows of all-links, not visits
     unvisited: bool | None = None  # True: only links without visits
     sorted_by: str | None = None  # the field to sort by
     ascending: bool | None = None

@@ -42,14 +42,14 @@ _IDENTIFIER: Final = re.compile(r"\w+")
 def share_visits(
     engine: LockedEngine, snapshot: Snapshot, entries: Sequence[Entry], cancelled: threading.Event | None = None
 ) -> Snapshot:
-    """Return the snapshot with the visits for these answers in memory; use it for these answers only.
+    """Return a snapshot that keeps in memory the visits that answers for `entries` read; use it for these answers only.
 
     For relations that rollups serve, these are the visits on days that no rollup covers, unless there are more than
     MAX_SHARED_VISITS. For other relations, these are all visits in scope; if there are more than MAX_SHARED_VISITS,
     they are read by period (see `periods_of`), and only the rows that these relations count from them are kept. For
     detectors, these are the visits in scope, including visits set aside, and the rows of failing_paths, unless there
     may be more than MAX_SHARED_VISITS visits. If there is nothing to share, the snapshot is returned unchanged. Raises
-    the exceptions of a query.
+    the exceptions of `Warehouse.answer`.
     """
     texts = [template(leaf.name) for entry in entries for leaf in template_entries(entry)]
     read = set[str]().union(*map(_read_by, texts)) - snapshot.in_memory.keys()
@@ -65,7 +65,7 @@ def share_visits(
 
     if relations := _relations_from("all_visits", read, snapshot):
         with engine.cursor(snapshot, cancelled) as cursor:
-            is_many = snapshot.files.visits > MAX_SHARED_VISITS  # otherwise they need not be counted first
+            is_many = snapshot.files.visits > MAX_SHARED_VISITS  # otherwise visits need not be counted by day
             visits_by_day = cursor.execute(_BY_DAY).fetchall() if is_many else []
             counted_days = {"counted_days": [*snapshot.days_with_rollups]}
             is_cut = bool(snapshot.high_cardinality_days)

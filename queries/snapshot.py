@@ -36,8 +36,8 @@ MAX_VALUES_PER_DAY: Final = 10_000
 """
 
 CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
-"""Filters by words that relations cut, except domain. The stored rows of a day that may be cut do not serve these
-filters."""
+"""Filters by words of which relations keep only the most frequent, except domain. If the words of a day may be cut,
+the day's stored rows do not serve these filters."""
 
 
 class VisitFiles(NamedTuple):
@@ -52,16 +52,16 @@ class VisitFiles(NamedTuple):
 class Snapshot:
     """The files and rollups that the answers for one scope read, as they were at one moment.
 
-    An idle cursor keeps the variables of its snapshot, and is reused only for the same object.
+    An idle cursor keeps the variables of its snapshot, and is reused only for the same snapshot object.
     """
 
     scope: Scope
-    behaviour: bool  # whether signals count
+    behaviour: bool  # whether visits are reclassified by their signals
     aside: int  # the bits of the signals that keep a visit from being counted
     files: VisitFiles
-    uncovered_files: VisitFiles  # files of days that are not closed
+    uncovered_files: VisitFiles  # files of days that no rollup covers for this scope
     rollups: tuple[str, ...]  # the empty seed first
-    closed_days: tuple[date, ...]  # days that rollups cover
+    closed_days: tuple[date, ...]  # days that rollups cover for this scope
     days_with_rollups: tuple[date, ...]  # including days with rollups that this scope's filters cannot use
     days_without_domains: tuple[date, ...]  # days without rollup rows for single domains
     high_cardinality_days: tuple[date, ...]  # days with words that may be cut
@@ -169,7 +169,7 @@ def live_files(lake: Lake, scope: Scope) -> list[LandedFile]:
 
 
 def snapshot_of(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Snapshot:
-    """Return the snapshot for a scope with visits in these files."""
+    """Return the snapshot for a scope; `live` are the visit files that `live_files` returned for it."""
     behaviour, aside = (
         lake.manifest.behaviour.is_used(scope.organization),
         lake.manifest.exclusions.bits_aside(scope.organization),
@@ -288,8 +288,8 @@ _TYPES: Final = {
     "subjects": "subjects",
     "traffic_values": "STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[]",
 }
-"""The types of variables that are cast, since their values alone do not determine a type. The others are not: a cast
-takes as long as setting the variable."""
+"""The types of variables that are cast, since their values alone do not determine a type. Other variables are not cast,
+since a cast takes as long as setting the variable."""
 _NAMES: Final = (
     "scope", "behaviour", "aside", "files", "uncovered_files", "rollups", "closed_months", "days_without_domains",
     "high_cardinality_days", "sources", "links", "link_changes", "explain", "in_memory", *FILTERS, *LISTING,

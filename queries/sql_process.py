@@ -38,7 +38,7 @@ _DUCKDB_ERRORS: Final = {
     "INTERRUPT Error": duckdb.InterruptException,
     "Out of Memory Error": duckdb.OutOfMemoryException,
 }
-"""DuckDB's error classes, by the prefix of the message when Arrow raises them as OSError."""
+"""DuckDB's error classes, by the prefix of the message of the OSError that Arrow raises instead."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ def main() -> None:
 
     The second argument is the process ID of the parent; when the parent ends, so does this process.
 
-    The process sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with their names
-    (for lists of tuples only), any number of "rows" with their size in Python, and "done"; or, instead of any of these,
-    "failed" with a class and a message.
+    The process sends pickled tuples of a keyword and values: "ready"; then, for each query, "columns" with the column
+    names (for lists of tuples only), any number of "rows" with their size in Python (0 for Arrow), and "done". After an
+    error, "failed" with the name of the error's class and a message takes the place of the rest.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent process
     connection = Connection(int(sys.argv[1]))
@@ -106,7 +106,7 @@ def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> No
         os._exit(OUT_OF_MEMORY)
     except (BrokenPipeError, SystemExit):
         raise
-    except Exception as error:  # noqa: BLE001  # out of Python's range, such as 5,000,000 years
+    except Exception as error:  # noqa: BLE001  # a value out of Python's range, such as 5,000,000 years
         _send(connection, "failed", QueryFailed.__name__, f"{error}; convert that value to text with ::VARCHAR.")
 
 
@@ -144,7 +144,7 @@ def _readable_type(kind: str, is_arrow: bool) -> str:
 
 
 def _bytes_of(value: object) -> int:
-    """Return the bytes that rows occupy in Python, assuming that no two values share an object."""
+    """Return the number of bytes that rows occupy in Python, assuming that no two values share an object."""
     match value:
         case dict():
             return sys.getsizeof(value) + sum(map(_bytes_of, value)) + sum(map(_bytes_of, value.values()))

@@ -39,6 +39,6 @@ def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
         is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
         amount = Decimal(value if is_number else "NaN")
         if not amount.is_finite() or not 0 <= amount <= 10**6 or amount * 10_000 % 1:
-            raise BadInput(f"the value of {name} must be a number from 0 to 1,000,000 with at most four decimals.")
+            raise BadInput(f"{source}: {name} must be a number from 0 to 1,000,000 with at most four decimals.")
         found.append(TrafficValue(name, int(amount * 10_000), currency))
     return found

@@ -1,7 +1,7 @@
-"""The SQL files that define the relations for templates, and the properties of relations that Python reads from them.
+"""The SQL files that define the relations for templates, and functions that read relations' properties from the files.
 
-A daily relation that counts visitors groups by visitor first and then counts the groups: this needs one hash table,
-and is faster and smaller than count(DISTINCT visitor) in every group.
+To count visitors, a daily relation first groups visits by visitor, then counts the groups: this needs one hash table,
+and is faster and takes less memory than count(DISTINCT visitor) in every group.
 """
 
 import hashlib
@@ -89,8 +89,8 @@ def served_filters(relation: str) -> frozenset[str]:
 
 @cache
 def rollup_version(behaviour: bool, aside: int) -> str:
-    """Return a hash of the definitions and of the settings for what counts; each rollup stores it. Comments, white
-    space and the lookup tables of names do not change it.
+    """Return a hash of the SQL that counts rollups and of the settings that decide which visits count; each rollup
+    stores this hash. Comments, white space and the lookup tables of names do not change it.
 
     `behaviour` and `aside` have the meanings of these fields of a Snapshot.
     """

@@ -101,7 +101,7 @@ class ApiKeys:
             raise BadInput(f"no active key has the id {key_id!r}; `traffic keys list` shows all keys.")
 
     def find(self, key: str) -> Key | None:
-        """Return the record of a key, or None if there is none. A mistyped key is rejected by its checksum."""
+        """Return the record of a key, even if it is revoked or expired; None if the key is unknown or mistyped."""
         if not is_well_formed_key(key):
             return None
         rows = self.database.rows(_SELECT + "WHERE sha256 = ?", [to_text(self._clock()), sha256(key)])
@@ -131,7 +131,7 @@ def is_well_formed_key(text: str) -> bool:
 
 
 def _expiry(text: str, now: str) -> str:
-    """Convert a user's expiry to the stored format. Raises BadInput unless it is a future day, or time with offset."""
+    """Convert a user's expiry to the stored format. Raises BadInput unless it is a future day or time (with offset)."""
     try:
         at = datetime.fromisoformat(text)
         if _DAY.fullmatch(text):
@@ -140,7 +140,7 @@ def _expiry(text: str, now: str) -> str:
             return expiry
     except (ValueError, OverflowError):
         pass
-    examples = "2027-01-31 or 2027-01-31T09:00:00Z"
+    examples = "2027-01-31 or, with an offset, 2027-01-31T09:00:00Z"
     raise BadInput(f"a key's expires_at is {text!r}; it must be a day or time in the future, like {examples}.")
 
 

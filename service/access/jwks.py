@@ -1,8 +1,8 @@
 """The identity provider's public keys (JWKS), from a file or a URL. Tokens are checked in authentication.py.
 
-PyJWT's PyJWKClient is not used, because requests would wait for the provider: it fetches under a lock, and retries a
-failed fetch for every unknown kid. It also does not use expired keys while the provider is down, drops keys without a
-kid, and rejects the whole set if one key has an unknown `alg`.
+PyJWT's PyJWKClient is not used: it fetches under a lock, and retries a failed fetch for every unknown kid, so requests
+would wait for the provider. It also does not use expired keys while the provider is down, drops keys without a kid, and
+rejects the whole set if one key has an unknown `alg`.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class JwksClient:
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
-        """Return the key with a kid, and the generation of the key set. For None, that is the only key or, if there are
+        """Return the key with a kid, and the generation of the key set. None finds the only key or, if there are
         several, the key without a kid. Raises PyJWTError if there is no such key, or if the kid is invalid.
         """
         kid = _valid_kid(kid)
@@ -113,7 +113,7 @@ class JwksClient:
         if self._refresh.done() and self._clock() >= next_at:
             self._started_at.append(self._clock())
             reading: Future[None] = Future()
-            reading.set_running_or_notify_cancel()  # otherwise a cancelled request could cancel it for others
+            reading.set_running_or_notify_cancel()  # otherwise a cancelled request could cancel it for other requests
             threading.Thread(target=self._fetch, args=(reading,), name="jwks", daemon=True).start()
             self._refresh = reading
             loop = asyncio.get_running_loop()

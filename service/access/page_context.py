@@ -80,7 +80,7 @@ class PageContext:
         path: str,
         template: str,
         status: int = 200,
-        **content: Any,  # noqa: ANN401  # of any template
+        **content: Any,  # noqa: ANN401  # variables of any template
     ) -> Response:
         """Return the page of a Settings tab. If `content` has a secret to show (`made`), the page is not compressed; if
         it has a `problem`, the status 200 becomes 400.

@@ -34,7 +34,7 @@ _SELECT_VALID: Final = (
     f"SELECT {_FIELDS} FROM sessions WHERE revoked_at IS NULL AND expires_at > ? "
     "AND (key_id IS NULL OR key_id IN (SELECT id FROM keys WHERE revoked_at IS NULL)) "
 )
-_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # not bound to, but replaced
+_ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # they are replaced, not bound to
 
 
 def enter_url(settings: Settings, code: str) -> str:
@@ -124,7 +124,8 @@ class SessionStore:
         return self._open(organization, role, "link", timedelta(days=days))
 
     def open_by_key(self, key: Key) -> OpenedSession:
-        """Open a session for an active API key. It ends after KEY_SESSION_DAYS, or when the key expires or is revoked.
+        """Open a session for an active API key. The session ends after KEY_SESSION_DAYS, or when the key expires or is
+        revoked.
 
         If a key has more than MAX_SESSIONS_OF_A_KEY sessions, its oldest sessions end.
         """

@@ -69,7 +69,7 @@ class _SettingsPages:
 
     async def sessions(self, request: Request, problem: str = "") -> Response:
         """List the sessions that the caller may end: all sessions of the organization if the caller may change
-        settings, otherwise only the caller's own. If a form was rejected, also show the `problem`.
+        settings, otherwise only the caller's own session. If a form was rejected, also show the `problem`.
         """
         own: Session = request.scope["session"]
         listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)

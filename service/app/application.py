@@ -73,7 +73,7 @@ class _Parts:
     """The long-lived objects of the service, which the application closes when it stops."""
 
     def __init__(self, settings: Settings, clock: Clock, log: Log | None, opened: ExitStack) -> None:
-        """Push each resource to `opened` as soon as it is open. If this fails, the caller closes `opened`."""
+        """Push each resource to `opened` as soon as it is open. If a later step fails, the caller closes `opened`."""
         self.opened = opened
         self.lake = lake = Lake(settings.lake, create=True)
         opened.callback(lake.manifest.close)

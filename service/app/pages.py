@@ -77,7 +77,7 @@ class PagesApp:
             answering = self._response(request)  # only GET and HEAD may be cancelled: other methods write
             response = await (while_connected(answering, receive) if request.method in _READING else answering)
         except ClientDisconnected as error:
-            response = Response(status_code=error.status)  # only the log reads it
+            response = Response(status_code=error.status)  # the client is gone: only the log reads the status
         except PROBLEMS as error:
             response = await self._problem_page(request, problem_of(error))
             failure = error if isinstance(error, TEMPORARY) else None

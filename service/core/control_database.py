@@ -35,7 +35,7 @@ class ControlDatabase:
     lake opened read-only, writes raise sqlite3.OperationalError.
 
     A write may wait up to a minute for another process or for the disk. A read has its own connection, so it never
-    waits for writes or other reads. Both block, so an event loop awaits `read` and `write`, which run in threads.
+    waits for writes or other reads. Both block, so an event loop awaits `read` and `write`, which run work in threads.
     Writers wait for each other, so a transaction should only read and write rows; parse and compute before it.
     """
 

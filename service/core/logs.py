@@ -1,4 +1,4 @@
-"""The log has one JSON object per line, and contains no data of clients: no token, address, raw path or parameter.
+"""The service's log, with one JSON object per line and no data of clients: no token, address, raw path or parameter.
 
 A background thread writes the lines, so a slow reader of the log does not delay requests.
 """
@@ -62,7 +62,7 @@ class Log:
         while not is_last:
             is_last = self._is_closing.wait(
                 WRITE_INTERVAL_SECONDS
-            )  # waking for each line would cost more than the line
+            )  # waking for each line would cost more than writing it
             count = len(self._lines)
             lines = self._lines[:count]
             if self._dropped:

@@ -20,7 +20,7 @@ class SmtpServer:
 
     host: str
     port: int
-    tls: bool  # from the first byte; otherwise STARTTLS, which a password requires
+    tls: bool  # True: from the first byte; False: STARTTLS if the server offers it; a password requires it
     user: str = ""
     password: str = field(default="", repr=False)
 

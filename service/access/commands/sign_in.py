@@ -25,7 +25,7 @@ def sign_in(
     host: Annotated[str, flag("host")] = setting("host").default,
     port: Annotated[str, flag("port")] = setting("port").default,
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
-    is_new: Annotated[bool, typer.Option("--new", help="allow an organization or a lake that is new")] = False,
+    is_new: Annotated[bool, typer.Option("--new", help="allow a new organization; create a missing lake")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print a link that signs a browser in to an organization's dashboard. It works once, within ten minutes.

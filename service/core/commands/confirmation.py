@@ -23,7 +23,7 @@ def may_ask(yes: bool) -> bool:
 
 
 def check_can_ask(yes: bool, dry_run: bool = False, otherwise: str = "continue, or --dry-run for a preview") -> None:
-    """Raise BadInput if confirmation is needed, but there is no terminal."""
+    """Raise BadInput if confirmation is needed, but there is no terminal. `otherwise` completes "use --yes to …"."""
     if not (yes or dry_run or can_ask()):
         raise BadInput(f"cannot ask for confirmation without a terminal: use --yes to {otherwise}.")
 

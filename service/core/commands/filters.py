@@ -1,4 +1,4 @@
-"""The API's parameters as options of the commands that print numbers."""
+"""The API's parameters as options of commands such as `traffic query` and `traffic report`."""
 
 from typing import TYPE_CHECKING, Any, ClassVar
 

@@ -34,7 +34,7 @@ def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
 class Command(TyperCommand):
     """A command with help that shows the last word of each flag as its metavar, as in `--short-code CODE`.
 
-    Commands that its messages recommend are printed with its lake.
+    The commands that its messages recommend are printed with --lake, unless its lake is the default.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types

@@ -58,8 +58,8 @@ def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[Printed
     """Return the columns of a table that is at most `width` cells wide, and the names of the omitted columns.
 
     First, headers are broken after underscores; then columns are omitted from the right (percentage and visits last,
-    the first column never); then text is shortened in the middle, the widest first. If `width` is None, there is no
-    limit.
+    the first column never); then text is shortened in the middle, the widest column first. If `width` is None, the
+    table may have any width.
     """
     from rich.cells import cell_len
 

@@ -9,7 +9,7 @@ class Caller:
 
     organization: str
     role: str
-    name: str  # the `sub` of an identity token, or the id of an API key, session or share
+    name: str  # the `sub` of an identity token, the id of an API key, or "session" or "share" with an id
     is_key: bool
     is_share: bool = False
 

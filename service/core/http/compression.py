@@ -11,7 +11,7 @@ VARY: Final[Mapping[str, str]] = {"Vary": "Accept-Encoding"}
 GZIP: Final[Mapping[str, str]] = {**VARY, "Content-Encoding": "gzip"}
 """The headers of a compressed response."""
 MIN_BYTES: Final = 1_000
-"""Minimum size of a body to compress: a smaller one fits into one packet with its headers anyway."""
+"""Minimum size of a body to compress: a smaller body fits into one packet with its headers anyway."""
 _LEVEL: Final = 6
 _CODING: Final = re.compile(r"\s*([^\s;]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?", re.IGNORECASE)
 
@@ -29,7 +29,7 @@ def negotiated(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> tuple[byt
 def wants_gzip(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
     """Return whether to compress a body for a client with these request headers."""
     accepted = b""
-    for name, value in headers:  # inlined for speed, since every cached answer passes through it
+    for name, value in headers:  # a plain loop for speed: this runs for every cached answer
         if name == b"accept-encoding":
             accepted += b",%b" % value
     return accepted != b"" and len(body) >= MIN_BYTES and _prefers_gzip(accepted)

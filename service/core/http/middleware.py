@@ -71,7 +71,7 @@ class RequestMiddleware:
         app, status = self._app, 0
         if not decision.accepted:
             refusal = self.limiter.refusal(decision)
-            # The application adds CORS headers to the refusal, except for preflights, which no page can read.
+            # The application adds CORS headers to the refusal. A preflight's response needs none: no page can read it.
             is_cross_origin = scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])
             if is_cross_origin or self._renders_refusals(scope["path"]):
                 scope["refusal"] = refusal

@@ -27,7 +27,7 @@ def writer(caller: Caller) -> None:
 
 
 class Operation(NamedTuple):
-    """One operation of the API."""
+    """The declaration of one operation of the API: its route, permissions, types and documentation."""
 
     route: str  # method and path
     name: str

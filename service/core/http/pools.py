@@ -47,7 +47,7 @@ class Pool:
         initializer: Callable[[], None] | None = lower_priority,
         needs_rest: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`initializer` runs first in each thread; the default gives the thread a low priority, as queries need.
+        """`initializer` runs first in each thread; the default gives the thread a low priority, which suits queries.
 
         After its work, an organization rests for as long as the work took if `needs_rest` returns true.
         """

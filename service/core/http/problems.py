@@ -1,4 +1,4 @@
-"""Conversion of errors of the lower floors to Problems, in one place for API, pages, tools and commands."""
+"""Converts errors of the lower floors to Problems, in one place for the API, pages, tools and commands."""
 
 import sqlite3
 from typing import Final

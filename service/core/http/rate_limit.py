@@ -30,7 +30,7 @@ class RateLimitDecision(NamedTuple):
 
 
 class RateLimiter:
-    """The limiter of requests by source, which also makes the headers and the error for responses.
+    """Limits requests by source, and makes the rate limit headers and the error for responses.
 
     The algorithm is a "sliding log": the times of accepted requests are stored, so the limit is exact.
     """

@@ -14,7 +14,7 @@ from starlette.types import Scope
 from service.core.http.errors import BodyTooLarge, InvalidBody, Overloaded
 
 MAX_BYTES: Final = 32 << 20
-"""Maximum total size of all bodies. It may be exceeded, since organizations below their equal share are never rejected.
+"""Maximum total size of all bodies. It may be exceeded: organizations below their equal share lose no bodies.
 """
 MAX_ORGANIZATION_BYTES: Final = 16 << 20
 """Maximum total size of the bodies of one organization, or of one client address before authentication."""

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 RECENT_SECONDS: Final = 5.0
-"""How long an organization counts as active after it releases its last slot."""
+"""How long an organization counts as active after its last slot is released and its rests have ended."""
 
 
 class _QueuedClient(NamedTuple):
@@ -44,7 +44,7 @@ class Scheduler:
     def __init__(self, slots: int) -> None:
         self._slots = self._free = slots
         self._left_at: dict[str, float] = {}
-        """Times when idle organizations released their last slot, the earliest first."""
+        """Times when organizations became idle, the earliest first."""
         self._may_rest = True
         self._queues: dict[str, _Queue] = {}
         """Queues by organization, in the order of their turns."""
@@ -95,7 +95,7 @@ class Scheduler:
         """Grant free slots to waiting clients."""
         while found := self._next():
             organization, waiting = found
-            queue = self._queues[organization] = self._queues.pop(organization)  # move to the end of the queue
+            queue = self._queues[organization] = self._queues.pop(organization)  # its turn is now last
             queue.waiting.remove(waiting)
             queue.slots += 1
             self._free -= 1
