@@ -370,7 +370,7 @@ class Served(Client):
 
     def __init__(self, port, key, journal):
         super().__init__(port, key)
-        self._journal = journal
+        self._journal, self._start = journal, 0
 
     def begin(self, path, *lines):
         """Return a connection with a pending query; closing it disconnects the client."""
@@ -392,8 +392,18 @@ class Served(Client):
 
     def times(self, what, domain):
         """Return when the queries for a domain began or ended, in seconds of the machine's clock."""
-        lines = (line.split() for line in self._journal.read_text().splitlines())
+        lines = (line.split() for line in self._journal.read_text()[self._start :].splitlines())
         return [float(at) for *noted, at in lines if noted == [what, domain]]
+
+    def is_idle(self):
+        """Return whether all queries have ended, and none began within a tenth of a second."""
+        text = self._journal.read_text()
+        time.sleep(0.1)
+        return text == self._journal.read_text() and text.count("began ") == text.count("ended ")
+
+    def forget(self):
+        """Ignore the queries up to now. The journal is not emptied, since a query may begin at the same moment."""
+        self._start = len(self._journal.read_text())
 
     def wait_until(self, what, domain, many=1):
         """Wait until this number of queries for a domain have begun or ended."""
@@ -436,13 +446,13 @@ def serve_slowly(journal):
 
 @pytest.fixture(scope="module")
 def server(shared_lake, key_of, serving, tmp_path_factory):
-    """The real server on a real socket, slow on request, and its journal file."""
+    """A client of the real server on a real socket, which is slow on request."""
     land(shared_lake, "acme", [visit()])
     journal = tmp_path_factory.mktemp("server") / "journal"
     journal.touch()
     before = f"from tests.contract.test_engine_faults import serve_slowly; serve_slowly({str(journal)!r})"
     with serving(shared_lake, before=before, trusted_proxies="127.0.0.1") as server:
-        yield Served(server.port, key_of(shared_lake), journal), journal
+        yield Served(server.port, key_of(shared_lake), journal)
         server.process.terminate()
         _, told = server.process.communicate()
         assert server.process.returncode == 0, told
@@ -457,11 +467,10 @@ def cookie(shared_lake):
 
 @pytest.fixture
 def served(server):
-    """The server, with a journal that contains no query from another test."""
-    served, journal = server
-    yield served
-    until(lambda: (text := journal.read_text()).count("began ") == text.count("ended "))
-    journal.write_text("")
+    """The client, which knows no query from another test."""
+    yield server
+    until(server.is_idle)
+    server.forget()
 
 
 def until(condition, seconds=30):
