@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any, Final, NamedTuple
 
 from service.dashboard.comparison import Comparison
-from service.jobs.rates import chance
+from service.jobs.rates import p_value
 
 MAX_NAMED: Final = 3
 """Maximum number of names for each kind of change."""
@@ -93,4 +93,4 @@ def _is_real(early: Sequence[int], late: Sequence[int], significance: float, *, 
     deviation = sqrt(sum((count - mean) ** 2 for count in (*before, *now)))
     if abs(sum(now) - sum(before)) < _LEAST_DEVIATIONS * deviation:
         return False
-    return chance(before, now, 1, up) <= significance
+    return p_value(before, now, 1, up) <= significance

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from queries import JobKind
-from service.jobs.rates import DayCount, chance, control, period, ratio_interval, surplus, surplus_beside_control
+from service.jobs.rates import DayCount, control, excess, excess_over_control, p_value, period, ratio_interval
 from service.jobs.records import JobOutcome
 from service.jobs.states import OutcomeStatus
 
@@ -231,9 +231,9 @@ def _chance(spans: _Spans, block_days: int, up: bool, least: float) -> float:
             return 1.0
     if _is_outdone(spans, up):
         return 1.0
-    ways = (surplus, surplus_beside_control) if is_controlled else (surplus,)
+    ways = (excess, excess_over_control) if is_controlled else (excess,)
     values = [way([*before, *after]) for way in ways]
-    return max(chance(one[: len(before)], one[len(before) :], block_days, up) for one in values)
+    return max(p_value(one[: len(before)], one[len(before) :], block_days, up) for one in values)
 
 
 def _is_outdone(spans: _Spans, up: bool) -> bool:
@@ -250,6 +250,6 @@ def _is_outdone(spans: _Spans, up: bool) -> bool:
 
 def _without_burst(days: Sequence[DayCount], more_is_better: bool) -> Sequence[DayCount]:
     """Return the days without the worst run of MAX_BURST days: a burst that ended by itself may have caused the job."""
-    scores = surplus(days) if not more_is_better else [-score for score in surplus(days)]
+    scores = excess(days) if not more_is_better else [-score for score in excess(days)]
     first = max(range(len(days) - MAX_BURST + 1), key=lambda one: sum(scores[one : one + MAX_BURST]))
     return [*days[:first], *days[first + MAX_BURST :]]

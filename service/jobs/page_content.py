@@ -128,8 +128,8 @@ def outcome_sentences(outcome: JobOutcome) -> list[str]:
     if outcome.verdict is None:
         return ["It is too early to tell."]
     sentences = [outcome.verdict]
-    if (chance := outcome.probability) is not None:
-        written = "below 0.0001" if chance < 0.0001 else f"{chance:.2g}"
+    if (p_value := outcome.probability) is not None:
+        written = "below 0.0001" if p_value < 0.0001 else f"{p_value:.2g}"
         sentences.append(f"If nothing had changed, the probability of such a difference would be {written}.")
     if outcome.status == "waiting" and outcome.until:
         sentences.append(f"It is measured until {formats.day(outcome.until.isoformat())}.")

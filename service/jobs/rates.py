@@ -50,20 +50,20 @@ def control(days: Sequence[DayCount]) -> Measure:
     return Measure(len(days), sum(day.control_events for day in days), sum(day.control_visits for day in days))
 
 
-def surplus(days: Sequence[DayCount]) -> list[float]:
+def excess(days: Sequence[DayCount]) -> list[float]:
     """Return the events of each day minus the events expected at the overall rate; negative if fewer."""
     sums = period(days)
     return [day.events - sums.events * day.visits / sums.visits if sums.visits else 0.0 for day in days]
 
 
-def surplus_beside_control(days: Sequence[DayCount]) -> list[float]:
-    """Return each day's surplus minus the control's, which is scaled to the same number of events."""
+def excess_over_control(days: Sequence[DayCount]) -> list[float]:
+    """Return each day's excess minus the control's, which is scaled to the same number of events."""
     others = [DayCount(day.day, day.control_events, day.control_visits) for day in days]
     scale = period(days).events / max(1, period(others).events)
-    return [own - scale * other for own, other in zip(surplus(days), surplus(others), strict=True)]
+    return [own - scale * other for own, other in zip(excess(days), excess(others), strict=True)]
 
 
-def chance(before: Sequence[float], after: Sequence[float], block_days: int, up: bool) -> float:
+def p_value(before: Sequence[float], after: Sequence[float], block_days: int, up: bool) -> float:
     """Return the p-value of a rise (`up`) or fall in the values.
 
     It is the share of all permutations of blocks of about `block_days` days that show at least as large a change.
@@ -86,7 +86,7 @@ def ratio_interval(before: Sequence[DayCount], after: Sequence[DayCount]) -> lis
     """
     early, late = period(before), period(after)
     days, events = early.days + late.days, early.events + late.events
-    squares = fsum(value**2 for span in (before, after) for value in surplus(span))
+    squares = fsum(value**2 for span in (before, after) for value in excess(span))
     if not early.events or not squares or not late.visits:
         return None
     number = events**2 * (days - 2) / (squares * days)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from queries import CRAWLER_PLAN
 from service.jobs.outcome import Dates, outcome
-from service.jobs.rates import DayCount, chance, ratio_interval, surplus
+from service.jobs.rates import DayCount, excess, p_value, ratio_interval
 from service.jobs.records import Measure
 from service.jobs.verdicts import verdict
 
@@ -152,8 +152,8 @@ DAYS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max
 @given(DAYS, DAYS)
 def test_p_values_match_all_permutations_of_the_days(before, after):
     days = [DayCount(SHIPPED, min(pair), max(pair)) for pair in before + after]
-    values = surplus(days)
-    found = [chance(values[: len(before)], values[len(before) :], 1, up) for up in (False, True)]
+    values = excess(days)
+    found = [p_value(values[: len(before)], values[len(before) :], 1, up) for up in (False, True)]
     events, visits = sum(day.events for day in days), sum(day.visits for day in days)
     scores = [day.events * visits - events * day.visits for day in days]  # whole numbers
     seen = sum(scores[len(before) :])
