@@ -136,7 +136,7 @@ def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list
     """Apply edits in order and write them together. Returns the link before and after each edit.
 
     A link that already leads to the same URL keeps its creation time; a link without new tags keeps its tags. An edit
-    for another version of the link changes nothing. Raises LakeDamaged.
+    for another version of the link changes nothing. Raises BadInput for an invalid organization name, and LakeDamaged.
     """
     check_organization(organization)
     with editing(lake, organization) as read:
@@ -150,7 +150,8 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
     """Apply an organization's pending edits, each exactly once, even if the process is killed and the call repeated.
 
     `waiting` returns the edits by id, in order, and is called while a lock excludes other link edits. Returns the ids
-    of the applied edits, which the caller may delete; the manifest records these ids until then. Raises LakeDamaged.
+    of the applied edits, which the caller may delete; the manifest records these ids until then. Raises BadInput for an
+    invalid organization name, and LakeDamaged.
     """
     check_organization(organization)
     with editing(lake, organization) as read:

@@ -307,7 +307,7 @@ def test_head_is_get_without_a_body(asked):
         assert (set(head.headers), head.headers["content-type"]) == (set(get.headers), get.headers["content-type"])
 
 
-def test_no_answer_reveals_a_version(asked):
+def test_no_response_header_reveals_a_version(asked):
     for path in ("/analytics/devices", "/nothing", "/healthz"):
         headers = asked.get(path).headers
         assert not [name for name in headers if "version" in name or name in ("server", "x-powered-by")]

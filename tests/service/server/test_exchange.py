@@ -79,7 +79,7 @@ async def test_nothing_more_is_sent_to_a_disconnected_client():
     assert (first.response_complete, second.response_complete, second.disconnected) == (True, False, True)
 
 
-def test_a_response_head_rejects_control_characters():
+def test_control_characters_in_a_response_head_are_rejected():
     headers = [(b"content-length", b"0"), (b"x-name", b"caf\xe9\tau lait")]
     expected = b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\nx-name: caf\xe9\tau lait\r\n\r\n"
     assert encode_head(204, headers) == expected
