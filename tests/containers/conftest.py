@@ -1,8 +1,8 @@
 """Fixtures for tests in real containers: a Debian system, Docker with images made from it, and systemd as its init.
 
-The tests run as root, with Debian's packages debootstrap, docker.io, docker-compose and systemd-container, and only if
-TRAFFIC_TESTS is "all". Neither image is downloaded: both base images are this Debian system. It has the pinned packages
-as wheels, so that nothing in a container needs the network.
+The tests run as root, with Debian's packages debootstrap, docker.io, docker-compose, iproute2 and systemd-container,
+and only if TRAFFIC_TESTS is "all". Neither image is downloaded: both base images are this Debian system. It has the
+pinned packages as wheels, so that nothing in a container needs the network.
 """
 
 import os

@@ -1,6 +1,9 @@
-"""Docker's daemon with its own folder and socket, so that no image or container of this computer is touched."""
+"""Docker's daemon with its own folder, socket and network namespace: no image, container, port or firewall rule of this
+computer is touched.
+"""
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -16,10 +19,11 @@ class Docker:
         self.environ = os.environ | {"DOCKER_HOST": f"unix://{folder}/socket", "DOCKER_BUILDKIT": "0", "PATH": SBIN}
 
     def __enter__(self):
-        program = installed("dockerd")
         self.folder.mkdir()
         options = ["--data-root", self.folder / "data", "--exec-root", self.folder / "run", "--pidfile"]
-        command = [program, *options, self.folder / "pid", "--host", self.environ["DOCKER_HOST"]]
+        daemon = [installed("dockerd"), *options, self.folder / "pid", "--host", self.environ["DOCKER_HOST"]]
+        with_loopback = [installed("ip"), "link", "set", "lo", "up"]
+        command = ["unshare", "--net", "sh", "-c", f'{shlex.join(with_loopback)} && exec "$@"', "sh", *daemon]
         with (output := self.folder / "output").open("ab") as file:
             self._daemon = subprocess.Popen(command, stdout=file, stderr=file, env=self.environ)
         wait_until(lambda: Path(self.folder, "socket").exists(), self._daemon, output)
@@ -30,8 +34,9 @@ class Docker:
         self._daemon.wait()
 
     def __call__(self, *command, program="docker", environ=(), **how):
-        """Run a command of `docker` or of another client, which must succeed; return its output."""
-        return checked(installed(program), *command, env=self.environ | dict(environ), **how)
+        """Run `docker` or another client in the daemon's network; it must succeed. Return its output."""
+        enter = [installed("nsenter"), "--target", str(self._daemon.pid), "--net", "--"]
+        return checked(*enter, installed(program), *command, env=self.environ | dict(environ), **how)
 
     def add_image(self, name, root, *changes):
         """Make a root folder an image."""

@@ -87,6 +87,7 @@ def installed(name):
             "systemd-nspawn": "systemd-container",
             "docker": "docker.io",
             "dockerd": "docker.io",
+            "ip": "iproute2",
         }.get(name, name)
         pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
     return program
