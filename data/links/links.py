@@ -150,8 +150,7 @@ def edit_links_once(lake: Lake, organization: str, waiting: Callable[[], Mapping
     """Apply an organization's pending edits, each exactly once, even if the process is killed and the call repeated.
 
     `waiting` returns the edits by id, in order, and is called while a lock excludes other link edits. Returns the ids
-    of the applied edits, which the caller may delete; the manifest records these ids until then. Raises BadInput for an
-    invalid organization name, and LakeDamaged.
+    of the applied edits, which the caller may delete; the manifest records these ids until then. Raises LakeDamaged.
     """
     check_organization(organization)
     with editing(lake, organization) as read:

@@ -33,6 +33,6 @@ def runnable(command: Callable[..., str], text: str) -> str:
 
 
 def change_code(change: Callable[[str], str], text: str) -> str:
-    """Return a text, of the same type, with `change` applied to each part between two backticks."""
+    """Return a text of the same type as `text`, with `change` applied to each part between two backticks."""
     parts = [change(part) if number % 2 else part for number, part in enumerate(text.split("`"))]
     return type(text)("`").join(parts)

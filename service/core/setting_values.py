@@ -46,7 +46,7 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def parse_switch(text: str) -> bool:
-    """Parse on, 1, true or yes as true, and off, 0, false or no as false, in any case."""
+    """Parse on, 1, true or yes as true, and off, 0, false or no as false, in any letter case."""
     if text.lower() not in _SWITCHES:
         raise BadInput(f"{text!r} must be on or off.")
     return _SWITCHES[text.lower()]
@@ -144,7 +144,7 @@ def parse_roles(text: str) -> tuple[str, ...]:
 
 
 def is_allowed_url(address: str) -> bool:
-    """Return whether an address from the operator may be fetched: https, or http on this machine."""
+    """Return whether a URL that does not come from users may be fetched: https, or http on this machine."""
     try:
         parts = urlsplit(address)
         host = parts.hostname

@@ -1,8 +1,8 @@
 """The list of changes: new names, and the names that rose and fell most since the previous period.
 
 A rise or fall must be significant by the permutation test that job outcomes also use (service/jobs/rates.py): the days
-of both periods are cut into blocks, and their order is compared with all permutations. The error rate applies to the
-whole list.
+of both periods are cut into blocks, and the change is compared with the change in every permutation of the blocks. The
+error rate applies to the whole list.
 """
 
 from collections import defaultdict

@@ -201,11 +201,11 @@ class PageContent:
         return " ".join(sentences)
 
     def lacking_evidence_in_words(self) -> str:
-        """Return the result of `lacking_in_words` for the compared days."""
+        """Return a sentence about compared days that lack headers or networks; "" if there are none."""
         return lacking_in_words(self.comparison, self.evidence)
 
     def unidentified_in_words(self, answers: PageAnswers) -> str:
-        """Return the result of `unidentified_in_words` for the page's days; "" if the page does not show Visitors."""
+        """Return a sentence about people's visits without an address; "" if there are none or Visitors is not shown."""
         is_shown = self.filters.scope.traffic_group in {None, "people"}
         rows = answers[FIGURES, self.selection.with_earlier]
         return unidentified_in_words(figures_of(rows, self._scope)) if is_shown else ""
@@ -267,7 +267,7 @@ def check_paths(lake: Lake, scope: Scope) -> None:
     if visits > MAX_PATH_VISITS:
         raise InvalidParameter(
             "start_date",
-            f"covers days with {visits:,} visits, but paths are listed for at most {MAX_PATH_VISITS:,} visits",
+            f"begins a span with {visits:,} visits, but paths are listed for at most {MAX_PATH_VISITS:,} visits",
             "Choose fewer days or one link.",
         )
 

@@ -65,7 +65,7 @@ class DashboardContext(PageContext):
         return await self.answers.get(wanted, request.scope["caller"].is_share)
 
     async def made_job(self, request: Request, make: Callable[[Jobs, Actor, datetime], JobRecord]) -> Response:
-        """Create a job with `make`, as the caller; return a redirect to it. Raises InvalidBody and StateConflict."""
+        """Create a job with `make` for the caller; redirect to the job. Raises InvalidBody and StateConflict."""
         services, caller = self.services, request.scope["caller"]
         work = partial(make, self.jobs, actor_of(caller), services.clock())
         try:

@@ -22,7 +22,9 @@ _KINDS: Final = ((HEADERS, "request headers"), (NETWORKS, "networks"))
 
 
 def evidence_by_day(lake: Lake, filters: Filters) -> Evidence:
-    """Return the evidence of past days in the filters' span and the equal span before it; none if behaviour is off."""
+    """Return the evidence of past days in the filters' span and the equal span before it; none if signals
+    do not reclassify the organization's visits.
+    """
     if not lake.manifest.behaviour.is_used(filters.organization):
         return {}
     first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))

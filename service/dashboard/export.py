@@ -23,7 +23,8 @@ COMPARED: Final = {one.entry.name: one for page in PAGES for one in page.panels 
 
 async def export(context: DashboardContext, request: Request) -> Response:
     """Return an answer's rows as a CSV file, with columns in the declared order. For an answer with several parts, the
-    parameter `part` names the part. Raises NotFound for an unknown answer, and InvalidParameter.
+    parameter `part` names the part. The parameter `compare` adds the columns `before` and `change` if the rows can be
+    compared. Raises NotFound for an unknown answer, and InvalidParameter.
     """
     entry = ENTRIES.get(request.path_params["name"])
     if entry is None:

@@ -27,7 +27,7 @@ from service.reports.filters import Filters
 @dataclass(frozen=True)
 class _InventedLinks(WithJobs):
     def rows_of(self, answer: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows with None in place of 0 visitors: each row has visits, so 0 means that none is known."""
+        """Return the rows with None in place of 0 visitors: each row has visits, so 0 means unknown."""
         return [{**row, "visitors": row["visitors"] or None} for row in answer]
 
 
@@ -37,7 +37,7 @@ _PANEL: Final = _InventedLinks.of(
     "path domain ai_referrals agent_fetches visitors ai_source last_seen",
     color="ai",
     is_wide=True,
-    hint="These addresses got 404 or 410, no link has them, and no request for them succeeded in this period.",
+    hint="There is no link at these addresses; requests for them got 404 or 410, and none succeeded in this period.",
     note="At most 100 addresses, those with the most people first; those without people were fetched by assistants "
     "for a user, or by coding agents. A page deleted before this period looks the same. The last column shows the "
     "status of an address's job in To do. Claiming an address approves its job, which then asks for the link's target.",

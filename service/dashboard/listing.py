@@ -33,7 +33,7 @@ class Listing:
     search: str  # text that the listed links contain, in any letter case
     is_unvisited: bool  # whether only links without visits are listed
     sort: str  # the field that rows are sorted by
-    order: str  # of `_ORDERS`
+    order: str  # descending or ascending
     part: int  # the number of the part, from 1
 
     @classmethod

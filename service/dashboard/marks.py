@@ -1,4 +1,4 @@
-"""The marks of the main chart: days with an event, each with a link to it."""
+"""The marks of the main chart: days with events, and a link for each event."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta

@@ -212,7 +212,7 @@ LINKS: Final = (
     LinkList.of(
         "all-links", "All links", "short_code visits human_clicks ai_visits other_visits people_visitors domain "
         "target_url tags last_visit created_at", is_wide=True, has_split=True, empty="No links found.",
-        note="Stored links, and short codes that were answered. The CSV file has up to 100,000 of them.",
+        note="Stored links, and short codes with successful requests. The CSV file has up to 100,000 of them.",
     ),
 )
 DOMAINS: Final = (

@@ -1,4 +1,4 @@
-"""Ways to get the same rows without the page: the endpoint with curl, the command line, and the SQL of the answer."""
+"""Commands that print a panel's rows without the page, by curl or on the server, and the page with an answer's SQL."""
 
 import shlex
 from typing import Any

@@ -1,5 +1,5 @@
-"""Shares: secret addresses that show numbers within fixed filters without a sign-in. Only hashes of the secrets are
-stored.
+"""Shares: secret addresses of pages that show numbers under fixed filters and need no sign-in. Only hashes of the
+secrets are stored.
 
 Shares are rows of control.sqlite. All functions block, so they run in threads, never on the event loop.
 """

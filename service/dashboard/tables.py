@@ -35,7 +35,7 @@ _DOMAIN_CELLS: Final = {css: Markup('<td class="%s domain">') % css for css in _
 _END_ROW_HEAD, _END_CELL, _END_ROW = Markup("</th>"), Markup("</td>"), Markup("</tr>")
 _ROW, _REST_ROW = Markup("<tr>"), Markup('<tr class="rest">')
 _SPLIT: Final = Markup('<data value="%.4f">%s</data>')
-"""A bar divided by class of visits; tables sort it by the share of people."""
+"""A bar divided by class of visits; tables sort their rows by its value, the share of people."""
 _NOT_COVERED: Final = Markup(' <span class="badge">no data</span>')
 _LONG_RUN: Final = re.compile(r"[^\s/-]{19}")
 """A run of characters so long that a narrow column may break it."""
@@ -63,7 +63,7 @@ class CellLinks:
     """The addresses that cells link to, which keep the filters of the page."""
 
     def __init__(self, root: str, path: str, filters: Filters) -> None:
-        """`root` is the path of all pages without a final slash, `path` the path of this page."""
+        """`root` is the path above all pages, without a final slash; `path` is the path of this page."""
         self._root = root
         self._path = path
         self._filters = filters

@@ -194,7 +194,7 @@ class View:
         return None if self.settled is None else RedirectResponse(self.settled, 303)
 
     async def content(self, **more: Any) -> dict[str, Any]:  # noqa: ANN401  # members of PageContent
-        """Return the variables of the template, such as tiles and panels."""
+        """Return the variables of the template, such as tiles and panels. Raises InvalidParameter."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
         lake = self.context.services.lake

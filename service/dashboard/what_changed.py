@@ -43,7 +43,7 @@ class WhatChanged(Panel):
         return [(entry, both) for entry in entries]
 
     def columns(self) -> tuple[TableColumn, ...]:
-        """Return the columns: the change, its name, and its visits in both periods."""
+        """Return the columns: what changed, its name, and its visits in both periods."""
         return _COLUMNS
 
     def render(self, answers: PageAnswers, selection: Selection) -> FilledPanel:

@@ -13,7 +13,7 @@ PEOPLE: Final = (
 )  # fmt: skip
 """How many of the 256 networks of people are in each country."""
 AGENTS: Final = (("US", 50), ("IE", 6), ("DE", 4), ("SG", 4))
-"""How many of the 64 addresses in each network of agents, which run in data centers, are in each country."""
+"""How many of the 64 addresses in each network of agents, which run in data centres, are in each country."""
 
 
 class SampleCountries:

@@ -1,8 +1,8 @@
 """Problems in the sample: requests that give every detector of jobs a finding, and requests for repaired paths.
 
 Except for their dates and browser versions, the requests are the same whenever the demo is started. People and agents
-come from a range reserved for benchmarks (RFC 2544); impostors of agents come from a deprecated public range (RFC
-7526), since addresses that are not public neither verify nor contradict an agent.
+come from a range reserved for benchmarks (RFC 2544); requests that falsely name an agent come from a deprecated public
+range (RFC 7526), since addresses that are not public neither verify nor contradict an agent.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ REQUESTS: Final = (
 
 
 class Repair(NamedTuple):
-    """A problem with a path that was repaired `days_ago`, or was only said to be."""
+    """A problem with a path, and its repair, which was shipped `days_ago` days ago, with or without effect."""
 
     type: str
     domain: str

@@ -2,7 +2,7 @@
 
 People visit mostly by day and on weekdays, bots at any hour; a few links get most visits; AI traffic grows; now and
 then a link goes viral for a day. Addresses are from ranges reserved for documentation and benchmarks (RFC 2544,
-RFC 3849). The same seed gives the same lines.
+RFC 3849). Equal samples have equal lines.
 """
 
 import csv
@@ -108,7 +108,7 @@ class Sample:
     days: int = 90
     links: int = 2_000
     seed: int = 20
-    last_second: int = _DAY_SECONDS  # on the last day: it has no later visits
+    last_second: int = _DAY_SECONDS  # of the last day, on which no visit is later
 
     def lines(self) -> Iterator[str]:
         """Yield log lines without their newlines, ordered by time."""

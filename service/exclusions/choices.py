@@ -1,5 +1,5 @@
-"""Editors' choices in the API and on the page: rules for the owner's visits, and whether files count. All functions
-block.
+"""Editors' choices in the API and on the page Left out of people: rules for the owner's visits, and whether files
+count. All functions block.
 """
 
 import hashlib

@@ -76,8 +76,8 @@ def add(
 ) -> None:
     """Set aside visits from an address, by a user agent or to a path: they stay stored, but answers leave them out.
 
-    Addresses are not stored, so a rule for an address only applies to new visits. `traffic reclassify` applies the
-    other rules to history.
+    Addresses are not stored, so a rule for an address applies only to new visits. `traffic reclassify` applies rules
+    for user agents and paths to earlier visits.
 
     Example: traffic exclude add 203.0.113.0/24 --org acme
     """

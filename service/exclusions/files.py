@@ -18,7 +18,7 @@ class FilesPlan(NamedTuple):
 
     stored: int  # visits of the organization
     files: int  # requests for files
-    unmarked: int  # visits in files with visits of older rules; these files are reclassified first
+    unmarked: int  # visits in stored files that contain visits classified by older rules; reclassified first
     changed: int  # of these, visits that reclassification changes
 
 

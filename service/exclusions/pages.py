@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
 
 def routes(context: DashboardContext) -> list[Route]:
-    """Return the routes of the page, which the Overview links to."""
+    """Return the routes of the page and of its forms."""
     pages, root = _ExclusionPages(context), f"{context.root}/{PATH}"
     return [
         Route(root, pages.left_out),

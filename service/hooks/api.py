@@ -31,7 +31,7 @@ async def list_hooks(hooks: Hooks, call: Call) -> list[Hook]:
 @OPERATIONS.handles(
     Operation(
         "POST /agent-hooks", "create-hook",
-        f"Create an Agent Hook, which gets signed messages about jobs. At most {MAX_HOOKS}.",
+        f"Create an Agent Hook, which gets signed messages about jobs. The maximum is {MAX_HOOKS} hooks.",
         {"201": HookWithSecret}, hook_editor, NewHook, 16 * KIB,
     )
 )  # fmt: skip

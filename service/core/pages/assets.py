@@ -2,7 +2,7 @@
 
 A first view takes two requests: one for the page and one for its stylesheet, which is compressed once, and named by a
 hash of its content so that browsers cache it forever. The script and the icon are small enough to be part of each page.
-A page that is refused by the rate limit has a short style of its own.
+The page shown when the rate limit refuses a request has a short style of its own.
 """
 
 import base64
@@ -24,7 +24,7 @@ _COMPRESSED_STYLE: Final = gzip.compress(_STYLE, 9, mtime=0)
 STYLESHEET: Final = f"app.{hashlib.sha256(_STYLE).hexdigest()[:12]}.css"
 """The name under which the stylesheet is served."""
 REFUSED_STYLE: Final = (FOLDER / "refused.css").read_text("utf-8")
-"""The inline style of a page that the rate limit refuses, because it refuses the stylesheet, too."""
+"""The inline style of the page shown when the rate limit refuses a request: the limit refuses the stylesheet, too."""
 SCRIPT: Final = (FOLDER / "app.js").read_text("utf-8")
 ICON: Final = f"data:image/svg+xml,{quote((FOLDER / 'icon.svg').read_text('utf-8').strip(), safe=' /:=')}"
 _CACHE_CONTROL: Final = "public, max-age=31536000, immutable"

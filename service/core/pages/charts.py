@@ -17,7 +17,7 @@ from service.core.pages.markup import joined
 from service.core.pages.spans import Label
 
 HEIGHT: Final = 200
-"""Pixels from the base line of a chart to its top gridline."""
+"""Pixels from the baseline of a chart to its top gridline."""
 LEAST: Final = 4
 """Minimum width of a share in a bar, in percent."""
 END: Final = 0.925
@@ -45,7 +45,7 @@ _HATCH: Final = Markup(
     '<rect class="{id}" width="2.5" height="5"/></pattern>'
 )
 _HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
-"""Hatchings: in the colour of the background over columns, in the colour of lines elsewhere."""
+"""Hatchings: `hatch`, over columns, in the background's colour; `void`, over the full height, in the lines' colour."""
 _HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
 _STEP: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="{top}" y2="{bottom}"/>'
@@ -84,7 +84,7 @@ def time_series(
     `rows` have total_visits, human_clicks and ai_visits, the earliest first. `previous` are the rows of the previous
     period, drawn as a dashed line over the columns in the same positions. Incomplete columns (`partial`) are hatched;
     columns for times that have not begun (`ahead`) or that lack data (`missing`) are hatched over the full height of
-    the chart. `marks` are short texts at the top of columns, each with a line down to the base line.
+    the chart. `marks` are short texts at the top of columns, each with a line down to the baseline.
     """
     if not rows:
         return _NOTHING
@@ -133,13 +133,13 @@ def measured_days(
     *,
     are_apart: bool = False,
 ) -> Markup:
-    """Draw a column for each day, with events (as ai) below the other visits (as other), and a vertical line with a
-    word for each step.
+    """Draw a column for each day, with events (class ai) below the other visits (class other), and a vertical line
+    with a word for each step.
 
     The first day, the day of the last step and, if there is room, the last day have labels. `days` are (day, events,
     visits), the earliest first, and contain the days of all steps, which are in order. With `are_apart`, the visits do
-    not include the events, and are drawn in full. `expected` are the numbers of events on each day at the rate of other
-    subjects, drawn as a dashed line.
+    not include the events, and are drawn in full. `expected` are the numbers of events that each day's visits would
+    bring at the rate of other subjects; they are drawn as a dashed line.
     """
     events = [count for _, count, _ in days]
     others = [visits if are_apart else max(visits - count, 0) for _, count, visits in days]
@@ -156,7 +156,7 @@ def measured_days(
     shapes += _dashed_line(expected, scale[-1]) if expected else _NOTHING
     reached, last = (max(steps) - days[0][0]).days, len(days) - 1
     labels = [(number, short_day(days[number][0]), True) for number in dict.fromkeys((0, reached))]
-    if last - reached >= len(days) / 12:  # otherwise, the labels would touch, on narrow screens sooner
+    if last - reached >= len(days) / 12:  # otherwise, the labels would touch; narrow screens need twice this distance
         labels.append((last, short_day(days[last][0]), last - reached >= len(days) / 6))
     return _frame(len(days), scale, _stretch(len(days), shapes) + marks, labels)
 

@@ -34,7 +34,7 @@ LABELS: Final = {
 }  # fmt: skip
 """Labels for fields with names that are unsuitable as labels."""
 _TITLES: Final = {
-    "errors_4xx": "Missing or refused", "errors_5xx": "Errors of the server",
+    "errors_4xx": "Missing or refused", "errors_5xx": "Server errors",
     "people_visitors": "People, including those whom AI sent",
 }  # fmt: skip
 """Explanations of short labels."""
@@ -44,7 +44,7 @@ CATEGORIES: Final = {
     "ai_referral": "sent by AI", "search_crawler": "search engines", "other_bot": "other bots", "ai": "AI",
     "other": "search engines and other bots",
 }  # fmt: skip
-"""Words for the values of bot_category and of traffic_type, which groups them."""
+"""Words for the values of bot_category, and of traffic_type, which groups the values of bot_category."""
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "bot_category": CATEGORIES,
     "traffic_type": CATEGORIES,
@@ -116,7 +116,7 @@ class TableColumn:
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
-"""The share of visits by people, which is in no report: reports have percentages of all visits."""
+"""A row's share of all visits by people, which no answer contains: answers have percentages of all visits."""
 PROOF: Final = TableColumn("proof", "Proof", "text")
 """The numbers of verified, signed and merely claimed fetches, and of contradicted visits."""
 PEOPLE_VISITORS: Final = TableColumn("people_visitors", "Visitors", "number")
@@ -129,7 +129,7 @@ PREVIOUS: Final = TableColumn("previous_visits", "Period before", "number")
 BEFORE: Final = TableColumn("before", "Before", "number")
 """A row's count in the previous period."""
 CHANGE: Final = TableColumn("change", "Change", "change")
-"""The change in a row's count since the previous period, in percent: infinite for new rows, None if unknown."""
+"""A count's change since the previous period, in percent: infinite for new rows, None if unknown or if both are 0."""
 
 
 _KIND: Final = TableColumn("agent_kind", LABELS["agent_kind"], "word")
@@ -153,7 +153,7 @@ def cell(column: TableColumn, row: Mapping[str, Any], color: str, href: str, mos
             shown = _data(value, text)
         case "badge" if value in _SIGNS:  # a sign, hidden from screen readers, and the word
             shown = _BADGE % (value, _SIGNS[str(value)], _data(value, text))
-        case "text" if column.css == "address" and value:  # without the scheme and www., which most share
+        case "text" if column.css == "address" and value:  # without the scheme and www., which most addresses share
             rest = text.partition("://")[2].removeprefix("www.") or text
             shown = _ADDRESS % (text, text, rest[:-_SHOWN_END], rest[-_SHOWN_END:])
         case "text" | "list" | "badge":

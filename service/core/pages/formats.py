@@ -80,7 +80,7 @@ def day(value: str | date | None) -> str:
 
 
 def with_days(text: str) -> str:
-    """Return text with its days in ISO 8601, such as 2026-03-04, formatted like other days: 4 Mar 2026."""
+    """Return text with every ISO 8601 day in it, such as 2026-03-04, replaced by the format of pages: 4 Mar 2026."""
 
     def formatted(found: re.Match[str]) -> str:
         with suppress(ValueError):  # there is no such day

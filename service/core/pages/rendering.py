@@ -77,7 +77,7 @@ class Renderer:
     def __init__(
         self, root: str, texts: Pool, command: Callable[..., str], countries: CountryDatabase | None = None
     ) -> None:
-        """`root` is the path of the pages, without a final slash. Pages name the provider of the database `countries`.
+        """`root` is the path above all pages, without a final slash. Pages name the provider of `countries`.
 
         `command` returns the shell line for the words of a command.
         """
@@ -107,7 +107,7 @@ class Renderer:
     ) -> Response:
         """Render a page from a template and the context.
 
-        A page with a secret is not compressed: the size of a compressed page can reveal its content (BREACH).
+        `is_compressible` is False for a page with a secret: a compressed page's size can reveal its content (BREACH).
         """
         accepted = request.scope["headers"] if is_compressible else ()
         body, headers = await self._texts.compute(
@@ -121,6 +121,6 @@ class Renderer:
 
 
 def turn_of(request: Request) -> tuple[str, bool]:
-    """Return the arguments that schedule the rendering: the caller's `turn` or, before sign-in, no organization."""
+    """Return a Pool's arguments for scheduling a request: the caller's `turn` or, before sign-in, no organization."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", False)

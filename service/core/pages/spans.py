@@ -123,7 +123,7 @@ def hour_labels(days: Sequence[str]) -> list[Label]:
 
 
 def month_labels(months: Sequence[str]) -> list[Label]:
-    """Return at most nine labels: of months at equal distances that divide a year, or of years."""
+    """Return at most nine labels: for every month, every second, third or sixth month, or for years."""
     dates = [date.fromisoformat(month) for month in months]
     chosen: list[int] = []
     for every in (1, 2, 3, 6, 12, 24, 60):

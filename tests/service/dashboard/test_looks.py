@@ -152,7 +152,7 @@ def test_short_headings_of_error_columns_have_tooltips(seen, browsing):
     with browsing(seen) as browser:
         heads = browser.read("paths").one("section", id="paths").all("th", title=True)
     assert [(head.text, head["title"]) for head in heads] == [
-        ("4xx", "Missing or refused"), ("5xx", "Errors of the server")
+        ("4xx", "Missing or refused"), ("5xx", "Server errors")
     ]  # fmt: skip
 
 

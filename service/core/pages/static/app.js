@@ -133,7 +133,7 @@ for (const chart of all(".chart[data-chart]")) {
   svg.addEventListener("click", (event) => event.pointerType !== "touch" && linkAt(event)?.click());
 }
 
-// The map: pointing at or touching a country shows its number
+// The map: pointing at or touching a country shows its visits
 for (const map of all(".chart > .map")) {
   const tip = element("div", { className: "tip", hidden: true });
   map.parentElement.append(tip);
@@ -141,7 +141,7 @@ for (const map of all(".chart > .map")) {
     const title = event.target.closest("[class^=q]");
     if (title?.firstElementChild) {
       title.dataset.title = title.textContent;
-      title.replaceChildren(); // instead of the browser's own, which comes late and never by touch
+      title.replaceChildren(); // instead of the browser's own tooltip, which comes late, and never on touch
     }
     tip.hidden = !title;
     if (!title) return;
@@ -155,7 +155,7 @@ for (const map of all(".chart > .map")) {
   map.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") tip.hidden = true; });
 }
 
-// The page of the last minutes reloads every few seconds, until it is paused
+// The page of the last 30 minutes reloads at intervals while it is visible, until it is paused
 for (const button of all("[data-follow]")) {
   const follow = () => !document.hidden && kept.get("follow", "on") === "on" && location.reload();
   const show = () => { button.textContent = kept.get("follow", "on") === "on" ? "Pause" : "Follow"; };
